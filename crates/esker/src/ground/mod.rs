@@ -1,0 +1,10 @@
+//! What a file system stands on: memory, time, locks. All of it can be replaced by a liar in tests.
+
+pub mod clock;
+pub mod heap;
+pub mod memory;
+pub mod sync;
+
+pub use clock::Clock;
+pub use heap::Heap;
+pub use memory::Memory;

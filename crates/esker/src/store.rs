@@ -1,0 +1,225 @@
+//! The knot: what POSIX may ask of a home, and the only words in which a file system can change.
+//!
+//! Above: `posix` reads through a [`View`], decides, and commits one [`Batch`]. Below: homes remember.
+//! Invariant: whoever calls holds the locks of the inodes concerned (`posix::locks`): no two commits at once
+//! name the same inode, and nobody reads an inode's bytes while a commit writes them. What touches the home
+//! as a whole (sub-trees, space) the home locks itself.
+
+use core::ops::ControlFlow;
+
+use crate::attr::{Attr, Kind};
+use crate::error::Result;
+use crate::ids::{Cursor, Ino, Span};
+use crate::limits::CHANGES_MAX;
+use crate::name::{Name, XattrName};
+
+/// Go on, or stop here.
+pub type Flow = ControlFlow<()>;
+
+/// What a name leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The inode.
+    pub ino: Ino,
+    /// Its kind, kept with the name so that listing needs no inode.
+    pub kind: Kind,
+    /// Its place in the listing.
+    pub seq: Cursor,
+}
+
+/// One entry of a listing.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed<'a> {
+    /// The name.
+    pub name: Name<'a>,
+    /// What it leads to.
+    pub entry: Entry,
+    /// The inode's attributes, where they were asked for.
+    pub attr: Option<Attr>,
+}
+
+/// How full a home is, in bytes and inodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes that the home may hold, its own bookkeeping included.
+    pub total: u64,
+    /// Bytes in use.
+    pub used: u64,
+    /// Inodes in use.
+    pub inodes: u64,
+}
+
+/// Everything that a home can answer. A read-only image implements only this.
+pub trait View {
+    /// An inode's attributes. `NotFound` when there is no such inode.
+    fn attr(&self, ino: Ino) -> Result<Attr>;
+
+    /// What `name` leads to in directory `dir`.
+    fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry>;
+
+    /// Every entry behind `after`, in listing order, until `each` breaks. With `attrs`, each comes with its
+    /// inode's attributes. Entries made or removed meanwhile may or may not come; all others come once.
+    /// No lock is held while `each` runs.
+    fn entries(
+        &self,
+        dir: Ino,
+        after: Cursor,
+        attrs: bool,
+        each: &mut dyn FnMut(Listed<'_>) -> Flow,
+    ) -> Result<()>;
+
+    /// Bytes of a file, or a symlink's target, from `at`; how many there were. Short only at the end of the file.
+    fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize>;
+
+    /// The first run of data at or behind `at` and before the end of the file; `None` when there is only hole
+    /// left. A run that holds `at` begins at `at`.
+    fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>>;
+
+    /// The value of an extended attribute, appended to `target`. `NoData` when there is none.
+    fn xattr(&self, ino: Ino, name: XattrName<'_>, target: &mut alloc::vec::Vec<u8>) -> Result<()>;
+
+    /// The names of all extended attributes, in the order of their bytes.
+    fn xattrs(&self, ino: Ino, each: &mut dyn FnMut(XattrName<'_>) -> Flow) -> Result<()>;
+
+    /// How full the home is.
+    fn space(&self) -> Space;
+}
+
+/// What a writable home must add: take a batch whole, or not at all.
+pub trait Store: View {
+    /// A number for a new inode. Never given out twice. A file follows its directory's group of
+    /// inodes, a directory starts one.
+    fn next_ino(&self, parent: Ino, kind: Kind) -> Ino;
+
+    /// Applies the changes in their order, all of them or, on an error, none.
+    fn commit(&self, batch: &Batch<'_>) -> Result<()>;
+
+    /// Returns once everything committed would survive a loss of power, as far as the home promises that.
+    fn sync(&self) -> Result<()>;
+}
+
+/// The only words in which a file system can change.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    /// A new, empty inode; `size` and `blocks` of `attr` are ignored.
+    Make {
+        /// From [`Store::next_ino`].
+        ino: Ino,
+        /// Its attributes.
+        attr: Attr,
+    },
+    /// New attributes; `kind`, `size` and `blocks` stay as the home has them.
+    Set {
+        /// Which.
+        ino: Ino,
+        /// All of them.
+        attr: Attr,
+    },
+    /// The inode with its content and extended attributes goes. No name leads to it any more.
+    Drop {
+        /// Which.
+        ino: Ino,
+    },
+    /// `name` leads to `ino`. What it led to before is replaced and keeps its place in the listing; a new
+    /// name comes last. The directory's `size` counts its entries.
+    Link {
+        /// Where.
+        dir: Ino,
+        /// Under what name.
+        name: Name<'a>,
+        /// To what.
+        ino: Ino,
+        /// Which is of this kind.
+        kind: Kind,
+    },
+    /// `name` leads nowhere.
+    Unlink {
+        /// Where.
+        dir: Ino,
+        /// What name.
+        name: Name<'a>,
+    },
+    /// Bytes of a file or a symlink's target; `size` rises if they end behind it.
+    Write {
+        /// Which.
+        ino: Ino,
+        /// From which byte.
+        at: u64,
+        /// What.
+        source: &'a [u8],
+    },
+    /// `size` becomes `len`: what lies behind is dropped (reserved space too), what is new is hole.
+    Cut {
+        /// Which.
+        ino: Ino,
+        /// In bytes.
+        len: u64,
+    },
+    /// The span becomes hole; `size` stays.
+    Punch {
+        /// Which.
+        ino: Ino,
+        /// What.
+        span: Span,
+    },
+    /// Space for every byte of the span, which reads as it did; `size` stays.
+    Reserve {
+        /// Which.
+        ino: Ino,
+        /// What; may lie behind the end of the file.
+        span: Span,
+    },
+    /// `len` bytes of `source` from `from` also become those of `ino` from `at`, shared where the home can,
+    /// holes staying holes; `size` rises if they end behind it. The ranges lie within `source`'s size and do not
+    /// overlap if `source` is `ino`.
+    Share {
+        /// Whose bytes.
+        source: Ino,
+        /// From which byte.
+        from: u64,
+        /// Into which file.
+        ino: Ino,
+        /// At which byte.
+        at: u64,
+        /// How many.
+        len: u64,
+    },
+    /// An extended attribute's value; `None` removes it.
+    Xattr {
+        /// Whose.
+        ino: Ino,
+        /// Which.
+        name: XattrName<'a>,
+        /// The value.
+        value: Option<&'a [u8]>,
+    },
+}
+
+/// What one POSIX operation changes, in order. Lives on the stack.
+#[derive(Debug, Default)]
+pub struct Batch<'a> {
+    changes: [Option<Change<'a>>; CHANGES_MAX],
+    len: usize,
+}
+
+impl<'a> Batch<'a> {
+    /// No changes yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a change.
+    ///
+    /// # Panics
+    /// When the batch is full: no operation of `posix` is longer than [`CHANGES_MAX`], which its tests show.
+    pub fn push(&mut self, change: Change<'a>) {
+        self.changes[self.len] = Some(change);
+        self.len += 1;
+    }
+
+    /// The changes in order.
+    pub fn changes(&self) -> impl Iterator<Item = &Change<'a>> {
+        self.changes.iter().flatten()
+    }
+}
