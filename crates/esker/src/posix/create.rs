@@ -1,0 +1,194 @@
+//! New inodes: files, directories, devices, symbolic links, and files without a name.
+
+use alloc::vec::Vec;
+
+use super::acl::{self, Acl};
+use super::locks::Mode;
+use super::{Caller, Fs, Node};
+use crate::attr::{Attr, Flags, Kind, Time};
+use crate::error::{Error, Result};
+use crate::ids::Ino;
+use crate::limits::{LINKS_MAX, SYMLINK_LEN_MAX};
+use crate::name::{Name, XattrName};
+use crate::store::{Batch, Change, Store};
+
+/// What a new inode shall be.
+#[derive(Clone, Copy, Debug)]
+pub struct New {
+    /// Anything but a symbolic link.
+    pub kind: Kind,
+    /// Permission bits as asked for.
+    pub perm: u16,
+    /// Bits to take away, unless the directory's default ACL decides.
+    pub umask: u16,
+    /// Device number of a device node.
+    pub rdev: u32,
+}
+
+const SET_GID: u16 = 0o2000;
+/// Kept in an inode's flags: made without a name, may still get one.
+pub(super) const NAMELESS: u32 = 1 << 28;
+
+/// A new inode with the lists that it inherits.
+struct Born {
+    attr: Attr,
+    access: Option<Vec<u8>>,
+    default: Option<Vec<u8>>,
+}
+
+impl<S: Store> Fs<S> {
+    /// mknod(2), mkdir(2) and open(2) with `O_CREAT | O_EXCL`; holds the new inode.
+    ///
+    /// # Errors
+    /// `Exists`, `NotFound` in a removed directory, `AccessDenied`, `NotPermitted`, `TooManyLinks`, `NoSpace`.
+    pub fn create(&self, caller: &Caller<'_>, dir: Ino, name: Name<'_>, new: New) -> Result<Node> {
+        if new.kind == Kind::Symlink {
+            return Err(Error::Invalid);
+        }
+        self.make(caller, dir, name, new, None)
+    }
+
+    /// symlink(2); holds the new inode.
+    ///
+    /// # Errors
+    /// As [`Fs::create`]; `NotFound` for an empty target, `NameTooLong` over [`SYMLINK_LEN_MAX`] bytes.
+    pub fn symlink(
+        &self,
+        caller: &Caller<'_>,
+        dir: Ino,
+        name: Name<'_>,
+        target: &[u8],
+    ) -> Result<Node> {
+        if target.is_empty() {
+            return Err(Error::NotFound);
+        }
+        if target.len() > SYMLINK_LEN_MAX {
+            return Err(Error::NameTooLong);
+        }
+        if target.contains(&0) {
+            return Err(Error::Invalid);
+        }
+        let new = New { kind: Kind::Symlink, perm: 0o777, umask: 0, rdev: 0 };
+        self.make(caller, dir, name, new, Some(target))
+    }
+
+    /// open(2) with `O_TMPFILE`: a file in no directory, which [`Fs::link`] can give a name; holds it.
+    ///
+    /// # Errors
+    /// `NotDirectory`, `NotFound` in a removed directory, `AccessDenied`, `NoSpace`.
+    pub fn tmpfile(&self, caller: &Caller<'_>, dir: Ino, new: New) -> Result<Node> {
+        let _dir = self.locks.read(dir);
+        let dir_attr = self.directory(dir)?;
+        self.may_add(caller, dir, &dir_attr)?;
+        let mut born = self.born(caller, dir, &dir_attr, New { kind: Kind::File, ..new })?;
+        born.attr.nlink = 0;
+        born.attr.flags.0 |= NAMELESS;
+        let ino = self.store.next_ino(dir, Kind::File);
+        let mut batch = Batch::new();
+        self.push_born(&mut batch, ino, &born)?;
+        self.store.commit(&batch)?;
+        self.holds.add(ino);
+        Ok(Node { ino, attr: self.store.attr(ino)? })
+    }
+
+    fn make(
+        &self,
+        caller: &Caller<'_>,
+        dir: Ino,
+        name: Name<'_>,
+        new: New,
+        target: Option<&[u8]>,
+    ) -> Result<Node> {
+        let _dir = self.locks.lock(&[(dir, Mode::Write)]);
+        let dir_attr = self.vacant(caller, dir, name)?;
+        let directory = new.kind == Kind::Directory;
+        if directory && dir_attr.nlink >= LINKS_MAX {
+            return Err(Error::TooManyLinks);
+        }
+        let born = self.born(caller, dir, &dir_attr, new)?;
+        let ino = self.store.next_ino(dir, new.kind);
+        let mut batch = Batch::new();
+        self.push_born(&mut batch, ino, &born)?;
+        if let Some(source) = target {
+            batch.push(Change::Write { ino, at: 0, source });
+        }
+        batch.push(Change::Link { dir, name, ino, kind: new.kind });
+        let nlink = dir_attr.nlink + u32::from(directory);
+        let attr = changed(Attr { nlink, ..dir_attr }, born.attr.btime);
+        batch.push(Change::Set { ino: dir, attr });
+        self.store.commit(&batch)?;
+        self.holds.add(ino);
+        let attr = if target.is_some() { self.store.attr(ino)? } else { born.attr };
+        Ok(Node { ino, attr })
+    }
+
+    /// The directory's attributes, once the caller may make this name in it.
+    pub(super) fn vacant(&self, caller: &Caller<'_>, dir: Ino, name: Name<'_>) -> Result<Attr> {
+        match self.find(caller, dir, name) {
+            Ok(_) => Err(Error::Exists),
+            Err(Error::NotFound) => {
+                let attr = self.directory(dir)?;
+                self.may_add(caller, dir, &attr)?;
+                Ok(attr)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Owner, group, permission bits and lists of a new inode, as caller and directory have it.
+    fn born(&self, caller: &Caller<'_>, dir: Ino, dir_attr: &Attr, new: New) -> Result<Born> {
+        let directory = new.kind == Kind::Directory;
+        let shared = dir_attr.perm & SET_GID != 0;
+        let gid = if shared { dir_attr.gid } else { caller.gid };
+        let mut perm = new.perm & 0o7777;
+        if shared && directory {
+            perm |= SET_GID;
+        } else if perm & 0o2010 == 0o2010 && !caller.keeps_sgid(gid) {
+            perm &= !SET_GID;
+        }
+        let (mut access, mut default, mut flags) = (None, None, 0);
+        match self.default_acl(dir, dir_attr, new.kind)? {
+            Some(mut list) => {
+                if directory {
+                    default = Some(list.encode());
+                    flags |= acl::HAS_DEFAULT;
+                }
+                perm = list.inherit(perm);
+                if !list.is_plain() {
+                    access = Some(list.encode());
+                    flags |= acl::HAS_ACCESS;
+                }
+            }
+            None => perm &= !new.umask,
+        }
+        let now = self.now();
+        let mut attr = Attr::new(new.kind, perm, caller.uid, gid, dir, now);
+        attr.flags = Flags(flags);
+        if matches!(new.kind, Kind::CharDevice | Kind::BlockDevice) {
+            attr.rdev = new.rdev;
+        }
+        Ok(Born { attr, access, default })
+    }
+
+    fn default_acl(&self, dir: Ino, dir_attr: &Attr, kind: Kind) -> Result<Option<Acl>> {
+        if kind == Kind::Symlink || dir_attr.flags.0 & acl::HAS_DEFAULT == 0 {
+            return Ok(None);
+        }
+        self.acl(dir, acl::DEFAULT)
+    }
+
+    fn push_born<'a>(&self, batch: &mut Batch<'a>, ino: Ino, born: &'a Born) -> Result<()> {
+        batch.push(Change::Make { ino, attr: born.attr });
+        for (name, value) in [(acl::ACCESS, &born.access), (acl::DEFAULT, &born.default)] {
+            if let Some(value) = value {
+                batch.push(Change::Xattr { ino, name: XattrName::parse(name)?, value: Some(value) });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An inode whose content changed just now.
+pub(super) const fn changed(attr: Attr, now: Time) -> Attr {
+    Attr { mtime: now, ctime: now, ..attr }
+}

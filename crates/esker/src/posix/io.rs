@@ -1,0 +1,223 @@
+//! Open, read, write, and where the holes are.
+
+use super::attrs::without_set_id;
+use super::create::changed;
+use super::{Access, Caller, Fs};
+use crate::attr::{Attr, Flags, Kind, Time};
+use crate::error::{Error, Result};
+use crate::ids::Ino;
+use crate::limits::FILE_SIZE_MAX;
+use crate::store::{Batch, Change, Store, View};
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenFlags {
+    /// For reading.
+    pub read: bool,
+    /// For writing.
+    pub write: bool,
+    /// Every write goes to the end.
+    pub append: bool,
+    /// The content goes first.
+    pub truncate: bool,
+    /// Set-id bits go if the content does: the caller may not keep them.
+    pub kill_priv: bool,
+}
+
+/// After so many seconds a read moves atime even if nothing was written since (relatime).
+const ATIME_AGE_SECS: i64 = 24 * 60 * 60;
+
+impl<S: View> Fs<S> {
+    /// Bytes from `at` without moving atime; how many there were.
+    ///
+    /// # Errors
+    /// `IsDirectory`; `Invalid` for anything else without content.
+    pub fn peek(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
+        let _inode = self.locks.read(ino);
+        self.file(ino)?;
+        self.store.read(ino, at, target)
+    }
+
+    /// lseek(2) with `SEEK_DATA`.
+    ///
+    /// # Errors
+    /// `NoSuchOffset` when there is no data at or behind `at`.
+    pub fn seek_data(&self, ino: Ino, at: u64) -> Result<u64> {
+        let _inode = self.locks.read(ino);
+        self.file(ino)?;
+        Ok(self.store.next_data(ino, at)?.ok_or(Error::NoSuchOffset)?.start().max(at))
+    }
+
+    /// lseek(2) with `SEEK_HOLE`; the end of the file is a hole.
+    ///
+    /// # Errors
+    /// `NoSuchOffset` when `at` lies at or behind the end.
+    pub fn seek_hole(&self, ino: Ino, at: u64) -> Result<u64> {
+        let _inode = self.locks.read(ino);
+        let size = self.file(ino)?.size;
+        if at >= size {
+            return Err(Error::NoSuchOffset);
+        }
+        let mut hole = at;
+        while let Some(data) = self.store.next_data(ino, hole)? {
+            if data.start() > hole || data.is_empty() {
+                break;
+            }
+            hole = data.end();
+        }
+        Ok(hole.min(size))
+    }
+
+    /// The attributes of a regular file.
+    pub(super) fn file(&self, ino: Ino) -> Result<Attr> {
+        let attr = self.getattr(ino)?;
+        match attr.kind {
+            Kind::File => Ok(attr),
+            Kind::Directory => Err(Error::IsDirectory),
+            _ => Err(Error::Invalid),
+        }
+    }
+}
+
+impl<S: Store> Fs<S> {
+    /// open(2) of what exists. It holds nothing: whoever opens holds the inode already.
+    ///
+    /// # Errors
+    /// `IsDirectory` for writing, `TooManySymlinks` for a symbolic link, `AccessDenied`, `NotPermitted`
+    /// (immutable, or append-only without `append`).
+    pub fn open(&self, caller: &Caller<'_>, ino: Ino, flags: OpenFlags) -> Result<()> {
+        let attr = self.getattr(ino)?;
+        let changes = flags.write || flags.truncate;
+        match attr.kind {
+            Kind::Directory if changes => return Err(Error::IsDirectory),
+            Kind::Symlink => return Err(Error::TooManySymlinks),
+            _ => {}
+        }
+        let read = if flags.read { Access::READ.0 } else { 0 };
+        let write = if changes { Access::WRITE.0 } else { 0 };
+        self.may(caller, ino, &attr, Access(read | write))?;
+        let fixed = attr.flags.contains(Flags::IMMUTABLE)
+            || (attr.flags.contains(Flags::APPEND) && (!flags.append || flags.truncate));
+        if changes && fixed {
+            return Err(Error::NotPermitted);
+        }
+        if flags.truncate && attr.kind == Kind::File {
+            self.empty(ino, flags.kill_priv)?;
+        }
+        Ok(())
+    }
+
+    fn empty(&self, ino: Ino, kill_priv: bool) -> Result<()> {
+        let _inode = self.locks.write(ino);
+        let attr = changed(self.file(ino)?, self.now());
+        let mut batch = Batch::new();
+        batch.push(Change::Cut { ino, len: 0 });
+        self.push_written(&mut batch, ino, attr, kill_priv)?;
+        self.store.commit(&batch)
+    }
+
+    /// Bytes from `at`; how many there were. Moves atime where it lies before the last change, or is a day old.
+    ///
+    /// # Errors
+    /// As [`Fs::peek`].
+    pub fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
+        let (count, attr) = {
+            let _inode = self.locks.read(ino);
+            let attr = self.file(ino)?;
+            (self.store.read(ino, at, target)?, attr)
+        };
+        self.touch(ino, &attr);
+        Ok(count)
+    }
+
+    /// The target of a symbolic link, as [`Fs::peek_link`]; moves atime.
+    ///
+    /// # Errors
+    /// `Invalid` when it is none.
+    pub fn readlink(&self, ino: Ino, target: &mut [u8]) -> Result<usize> {
+        let count = self.peek_link(ino, target)?;
+        self.touch(ino, &self.getattr(ino)?);
+        Ok(count)
+    }
+
+    /// Moves atime if it is time to. That this fails (a full home, say) is no reason not to have read.
+    pub(super) fn touch(&self, ino: Ino, seen: &Attr) {
+        let now = self.now();
+        if !atime_due(seen, now) {
+            return;
+        }
+        let _inode = self.locks.write(ino);
+        if let Ok(attr) = self.store.attr(ino).map(|attr| Attr { atime: now, ..attr }) {
+            let _ = self.set(ino, attr);
+        }
+    }
+
+    /// Bytes to `at`; how many, always all of them. One call is one batch: whole or absent.
+    /// With `kill_priv` the writer may not keep set-id bits.
+    ///
+    /// # Errors
+    /// `FileTooBig`, `NoSpace`; `IsDirectory`, `Invalid` for what has no content.
+    pub fn write(&self, ino: Ino, at: u64, source: &[u8], kill_priv: bool) -> Result<usize> {
+        let end = at.checked_add(source.len() as u64).ok_or(Error::FileTooBig)?;
+        if end > FILE_SIZE_MAX {
+            return Err(Error::FileTooBig);
+        }
+        let _inode = self.locks.write(ino);
+        let attr = self.file(ino)?;
+        if source.is_empty() {
+            return Ok(0);
+        }
+        let mut batch = Batch::new();
+        batch.push(Change::Write { ino, at, source });
+        self.push_written(&mut batch, ino, changed(attr, self.now()), kill_priv)?;
+        self.store.commit(&batch)?;
+        Ok(source.len())
+    }
+
+    /// What a change of content does to the attributes: set-id bits and capabilities go.
+    pub(super) fn push_written<'a>(
+        &self,
+        batch: &mut Batch<'a>,
+        ino: Ino,
+        attr: Attr,
+        kill_priv: bool,
+    ) -> Result<()> {
+        let attr = if kill_priv { without_set_id(attr) } else { attr };
+        let attr = super::xattr::push_without_capability(batch, ino, attr)?;
+        batch.push(Change::Set { ino, attr });
+        Ok(())
+    }
+
+    /// fsync(2) and fdatasync(2).
+    ///
+    /// # Errors
+    /// What the home says.
+    pub fn fsync(&self, ino: Ino, data_only: bool) -> Result<()> {
+        let _ = data_only;
+        self.getattr(ino)?;
+        self.store.sync()
+    }
+
+    /// fsync(2) of a directory.
+    ///
+    /// # Errors
+    /// What the home says.
+    pub fn fsyncdir(&self, ino: Ino) -> Result<()> {
+        self.directory(ino)?;
+        self.store.sync()
+    }
+
+    /// syncfs(2).
+    ///
+    /// # Errors
+    /// What the home says.
+    pub fn sync(&self) -> Result<()> {
+        self.store.sync()
+    }
+}
+
+fn atime_due(attr: &Attr, now: Time) -> bool {
+    let stale = attr.atime <= attr.mtime || attr.atime <= attr.ctime;
+    let old = now.secs.saturating_sub(attr.atime.secs) >= ATIME_AGE_SECS;
+    (stale || old) && !attr.flags.contains(Flags::NO_ATIME)
+}

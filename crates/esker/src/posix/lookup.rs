@@ -1,0 +1,93 @@
+//! Names to inodes, and letting go of them.
+
+use super::{Caller, Fs, Node};
+use crate::attr::Attr;
+use crate::error::{Error, Result};
+use crate::ids::Ino;
+use crate::limits::SYMLINK_LEN_MAX;
+use crate::name::Name;
+use crate::store::{Batch, Change, Space, Store, View};
+
+impl<S: View> Fs<S> {
+    /// What `name` leads to; holds it.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotDirectory`, `AccessDenied`.
+    pub fn lookup(&self, caller: &Caller<'_>, dir: Ino, name: Name<'_>) -> Result<Node> {
+        // Under the directory's lock the name cannot go, so its inode cannot either before it is held.
+        let _dir = self.locks.read(dir);
+        let (_, entry) = self.find(caller, dir, name)?;
+        let node = Node { ino: entry.ino, attr: self.store.attr(entry.ino)? };
+        self.holds.add(node.ino);
+        Ok(node)
+    }
+
+    /// Holds an inode by its number; `Stale` when there is none.
+    ///
+    /// # Errors
+    /// `Stale`.
+    pub fn hold(&self, ino: Ino) -> Result<Node> {
+        let _inode = self.locks.read(ino);
+        let attr = self.store.attr(ino).map_err(stale)?;
+        self.holds.add(ino);
+        Ok(Node { ino, attr })
+    }
+
+    /// Holds the directory above a directory; the root's is itself.
+    ///
+    /// # Errors
+    /// `Stale`, `NotDirectory`.
+    pub fn hold_parent(&self, dir: Ino) -> Result<Node> {
+        let attr = self.directory(dir).map_err(stale)?;
+        self.hold(attr.parent)
+    }
+
+    /// The attributes of an inode.
+    ///
+    /// # Errors
+    /// `Stale` when it is gone.
+    pub fn getattr(&self, ino: Ino) -> Result<Attr> {
+        self.store.attr(ino).map_err(stale)
+    }
+
+    /// The target of a symbolic link without moving its atime; [`SYMLINK_LEN_MAX`] bytes are always enough.
+    ///
+    /// # Errors
+    /// `Invalid` when it is none.
+    pub fn peek_link(&self, ino: Ino, target: &mut [u8]) -> Result<usize> {
+        const _: () = assert!(SYMLINK_LEN_MAX < 4096);
+        let _inode = self.locks.read(ino);
+        if self.store.attr(ino)?.kind != crate::attr::Kind::Symlink {
+            return Err(Error::Invalid);
+        }
+        self.store.read(ino, 0, target)
+    }
+
+    /// How full the home is.
+    pub fn statfs(&self) -> Space {
+        self.store.space()
+    }
+}
+
+impl<S: Store> Fs<S> {
+    /// Lets go of an inode `count` times. One without names goes with its last hold.
+    pub fn forget(&self, ino: Ino, count: u64) {
+        if !self.holds.sub(ino, count) {
+            return;
+        }
+        let _inode = self.locks.write(ino);
+        // Between the two somebody may have found it by another name, or dropped it already.
+        if self.holds.is_held(ino) || self.store.attr(ino).is_ok_and(|attr| attr.nlink > 0) {
+            return;
+        }
+        let mut batch = Batch::new();
+        batch.push(Change::Drop { ino });
+        // Nobody is left to tell: an orphan that cannot go now goes when the home is opened next.
+        let _ = self.store.commit(&batch);
+    }
+}
+
+/// An inode known by number that is not there any more.
+pub(super) fn stale(error: Error) -> Error {
+    if error == Error::NotFound { Error::Stale } else { error }
+}

@@ -1,0 +1,86 @@
+//! Names taken away.
+
+use super::create::changed;
+use super::locks::Mode;
+use super::{Caller, Fs, Node};
+use crate::attr::{Attr, Kind};
+use crate::error::{Error, Result};
+use crate::ids::Ino;
+use crate::name::Name;
+use crate::store::{Batch, Change, Entry, Store};
+
+impl<S: Store> Fs<S> {
+    /// unlink(2). The inode goes with its last name and its last hold.
+    ///
+    /// # Errors
+    /// `NotFound`, `IsDirectory`, `AccessDenied`, `NotPermitted` (sticky, immutable, append-only).
+    pub fn unlink(&self, caller: &Caller<'_>, dir: Ino, name: Name<'_>) -> Result<()> {
+        self.remove(caller, dir, name, |attr| match attr.kind {
+            Kind::Directory => Err(Error::IsDirectory),
+            _ => Ok(()),
+        })
+    }
+
+    /// rmdir(2).
+    ///
+    /// # Errors
+    /// `NotFound`, `NotDirectory`, `NotEmpty`, `AccessDenied`, `NotPermitted`.
+    pub fn rmdir(&self, caller: &Caller<'_>, dir: Ino, name: Name<'_>) -> Result<()> {
+        self.remove(caller, dir, name, |attr| match attr.kind {
+            Kind::Directory if attr.size > 0 => Err(Error::NotEmpty),
+            Kind::Directory => Ok(()),
+            _ => Err(Error::NotDirectory),
+        })
+    }
+
+    fn remove(
+        &self,
+        caller: &Caller<'_>,
+        dir: Ino,
+        name: Name<'_>,
+        fits: impl Fn(&Attr) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            let (_, entry) = self.find(caller, dir, name)?;
+            let wanted = [(dir, Mode::Write), (entry.ino, Mode::Write)];
+            let _inodes = self.locks.lock(&wanted);
+            if !self.leads_to(dir, name, Some(entry.ino)) {
+                continue;
+            }
+            return self.remove_locked(caller, dir, name, entry, fits);
+        }
+    }
+
+    fn remove_locked(
+        &self,
+        caller: &Caller<'_>,
+        dir: Ino,
+        name: Name<'_>,
+        entry: Entry,
+        fits: impl Fn(&Attr) -> Result<()>,
+    ) -> Result<()> {
+        let dir_attr = self.directory(dir)?;
+        let victim = Node { ino: entry.ino, attr: self.store.attr(entry.ino)? };
+        self.may_remove(caller, dir, &dir_attr, &victim.attr)?;
+        fits(&victim.attr)?;
+        let now = self.now();
+        let mut batch = Batch::new();
+        batch.push(Change::Unlink { dir, name });
+        let sub = u32::from(victim.attr.kind == Kind::Directory);
+        let nlink = dir_attr.nlink.saturating_sub(sub);
+        batch.push(Change::Set { ino: dir, attr: changed(Attr { nlink, ..dir_attr }, now) });
+        self.drop_name(&mut batch, victim, now);
+        self.store.commit(&batch)
+    }
+
+    /// Whether a name still leads where it did before the locks were taken.
+    pub(super) fn leads_to(&self, dir: Ino, name: Name<'_>, ino: Option<Ino>) -> bool {
+        match (self.store.entry(dir, name), ino) {
+            (Ok(entry), Some(ino)) => entry.ino == ino,
+            (Err(Error::NotFound), None) => true,
+            // The home failed, or the directory is none: whoever goes on finds out and says so.
+            (Err(error), _) => error != Error::NotFound,
+            (Ok(_), None) => false,
+        }
+    }
+}

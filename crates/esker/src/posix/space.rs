@@ -1,0 +1,107 @@
+//! fallocate(2) and copy_file_range(2): space and bytes without their content passing by.
+
+use super::create::changed;
+use super::locks::Mode;
+use super::{Caller, Fs};
+use crate::attr::Flags;
+use crate::error::{Error, Result};
+use crate::ids::{Ino, Span};
+use crate::limits::FILE_SIZE_MAX;
+use crate::store::{Batch, Change, Store};
+
+/// What fallocate(2) shall do with a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocate {
+    /// Space for it; the file grows to hold it.
+    Reserve,
+    /// Space for it, also behind the end.
+    ReserveKeepSize,
+    /// It becomes hole.
+    Punch,
+    /// It becomes zeros with space; the file grows to hold it.
+    Zero,
+    /// It becomes zeros with space, also behind the end.
+    ZeroKeepSize,
+}
+
+/// The most that one copy_file_range(2) does, so that no lock is held for long.
+const COPY_LEN_MAX: u64 = 1 << 30;
+
+impl<S: Store> Fs<S> {
+    /// fallocate(2).
+    ///
+    /// # Errors
+    /// `Invalid` for an empty span, `FileTooBig`, `NoSpace`, `NotPermitted` (immutable, append-only).
+    pub fn fallocate(
+        &self,
+        caller: &Caller<'_>,
+        ino: Ino,
+        mode: Allocate,
+        at: u64,
+        len: u64,
+    ) -> Result<()> {
+        let span = Span::at(at, len).filter(|span| span.end() <= FILE_SIZE_MAX);
+        let span = span.ok_or(Error::FileTooBig)?;
+        if span.is_empty() {
+            return Err(Error::Invalid);
+        }
+        let _inode = self.locks.write(ino);
+        let attr = self.file(ino)?;
+        let reserves = matches!(mode, Allocate::Reserve | Allocate::ReserveKeepSize);
+        let append = attr.flags.contains(Flags::APPEND) && !reserves;
+        if attr.flags.contains(Flags::IMMUTABLE) || append {
+            return Err(Error::NotPermitted);
+        }
+        let mut batch = Batch::new();
+        if !reserves {
+            batch.push(Change::Punch { ino, span });
+        }
+        if mode != Allocate::Punch {
+            batch.push(Change::Reserve { ino, span });
+        }
+        let grows = matches!(mode, Allocate::Reserve | Allocate::Zero);
+        if grows && span.end() > attr.size {
+            batch.push(Change::Cut { ino, len: span.end() });
+        }
+        let attr = changed(attr, self.now());
+        self.push_written(&mut batch, ino, attr, !caller.privileged)?;
+        self.store.commit(&batch)
+    }
+
+    /// copy_file_range(2): `len` bytes of `source` from `from` also become those of `ino` from `at`, shared where
+    /// the home can. Answers how many: fewer where the source ends, or past 1 GiB.
+    ///
+    /// # Errors
+    /// `Invalid` for ranges of one file that overlap, `FileTooBig`, `NoSpace`, `NotPermitted`.
+    pub fn copy_range(
+        &self,
+        caller: &Caller<'_>,
+        (source, from): (Ino, u64),
+        (ino, at): (Ino, u64),
+        len: u64,
+    ) -> Result<u64> {
+        let _inodes = self.locks.lock(&[(source, Mode::Read), (ino, Mode::Write)]);
+        let left = self.file(source)?.size.saturating_sub(from);
+        let attr = self.file(ino)?;
+        let fixed = Flags::IMMUTABLE.0 | Flags::APPEND.0;
+        if attr.flags.0 & fixed != 0 {
+            return Err(Error::NotPermitted);
+        }
+        if source == ino && from < at.saturating_add(len) && at < from.saturating_add(len) {
+            return Err(Error::Invalid);
+        }
+        let len = len.min(left).min(COPY_LEN_MAX);
+        if len == 0 {
+            return Ok(0);
+        }
+        if at.checked_add(len).is_none_or(|end| end > FILE_SIZE_MAX) {
+            return Err(Error::FileTooBig);
+        }
+        let mut batch = Batch::new();
+        batch.push(Change::Share { source, from, ino, at, len });
+        let attr = changed(attr, self.now());
+        self.push_written(&mut batch, ino, attr, !caller.privileged)?;
+        self.store.commit(&batch)?;
+        Ok(len)
+    }
+}

@@ -1,0 +1,108 @@
+//! Paths, for programs that have no kernel to walk for them.
+
+use alloc::vec::Vec;
+
+use super::{Caller, Fs, Node};
+use crate::attr::Kind;
+use crate::error::{Error, Result};
+use crate::ids::Ino;
+use crate::limits::{SYMLINK_LEN_MAX, SYMLINKS_FOLLOWED_MAX};
+use crate::name::Name;
+use crate::store::Store;
+
+impl<S: Store> Fs<S> {
+    /// Walks a path from the directory `from` (an absolute path from the root), through symbolic links;
+    /// through one at its end only with `follow`. Holds what it finds.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotDirectory`, `AccessDenied`, `TooManySymlinks`, `NameTooLong`.
+    pub fn walk(&self, caller: &Caller<'_>, from: Ino, path: &[u8], follow: bool) -> Result<Node> {
+        if path.is_empty() {
+            return Err(Error::NotFound);
+        }
+        let mut at = self.hold(from)?;
+        let mut links = 0;
+        // What is still to be walked, the next part last.
+        let mut rest = Vec::new();
+        at = self.start(at, path, &mut rest)?;
+        while let Some(part) = rest.pop() {
+            let last = rest.is_empty();
+            let next = self.step(caller, at, &part);
+            if next.as_ref().is_ok_and(|next| next.attr.kind == Kind::Symlink) && (follow || !last) {
+                let link = next?;
+                links += 1;
+                let target = self.follow(link, links);
+                self.forget(link.ino, 1);
+                let target = target.inspect_err(|_| self.forget(at.ino, 1))?;
+                at = self.start(at, &target, &mut rest)?;
+                continue;
+            }
+            self.forget(at.ino, 1);
+            at = next?;
+        }
+        Ok(at)
+    }
+
+    /// The directory that the last name of a path lies in, held, and that name.
+    ///
+    /// # Errors
+    /// As [`Fs::walk`]; `Invalid` for a path that ends in no name.
+    pub fn walk_to_parent<'p>(
+        &self,
+        caller: &Caller<'_>,
+        from: Ino,
+        path: &'p [u8],
+    ) -> Result<(Node, Name<'p>)> {
+        let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+        let start = path[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        let name = Name::parse(&path[start..end])?;
+        let parent = match &path[..start] {
+            b"" => b".",
+            parent => parent,
+        };
+        let node = self.walk(caller, from, parent, true)?;
+        if node.attr.kind == Kind::Directory {
+            return Ok((node, name));
+        }
+        self.forget(node.ino, 1);
+        Err(Error::NotDirectory)
+    }
+
+    /// Where a path begins, with its parts laid out; a path that ends in `/` must end in a directory.
+    fn start(&self, at: Node, path: &[u8], rest: &mut Vec<Vec<u8>>) -> Result<Node> {
+        let part = |bytes: &[u8]| bytes.to_vec();
+        if path.last() == Some(&b'/') {
+            rest.push(part(b"."));
+        }
+        let parts = path.split(|&byte| byte == b'/').filter(|bytes| !bytes.is_empty());
+        rest.extend(parts.rev().map(part));
+        if path.first() != Some(&b'/') {
+            return Ok(at);
+        }
+        self.forget(at.ino, 1);
+        self.hold(Ino::ROOT)
+    }
+
+    fn step(&self, caller: &Caller<'_>, at: Node, part: &[u8]) -> Result<Node> {
+        match part {
+            b"." | b".." => {
+                if at.attr.kind != Kind::Directory {
+                    return Err(Error::NotDirectory);
+                }
+                self.may_search(caller, at.ino, &at.attr)?;
+                if part == b"." { self.hold(at.ino) } else { self.hold_parent(at.ino) }
+            }
+            _ => self.lookup(caller, at.ino, Name::parse(part)?),
+        }
+    }
+
+    fn follow(&self, link: Node, links: u32) -> Result<Vec<u8>> {
+        if links > SYMLINKS_FOLLOWED_MAX {
+            return Err(Error::TooManySymlinks);
+        }
+        let mut target = alloc::vec![0; SYMLINK_LEN_MAX];
+        let len = self.readlink(link.ino, &mut target)?;
+        target.truncate(len);
+        Ok(target)
+    }
+}
