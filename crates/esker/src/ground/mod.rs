@@ -1,10 +1,12 @@
 //! What a file system stands on: memory, time, locks. All of it can be replaced by a liar in tests.
 
+pub mod budget;
 pub mod clock;
 pub mod heap;
 pub mod memory;
 pub mod sync;
 
+pub use budget::Budget;
 pub use clock::Clock;
 pub use heap::Heap;
 pub use memory::Memory;

@@ -105,6 +105,12 @@ pub(super) fn extent(ino: Ino, start: u64) -> [u8; HEAD + 8] {
     numbered(ino, EXTENT, start)
 }
 
+/// Behind all extents of the inode.
+#[inline]
+pub(super) fn extents_end(ino: Ino) -> [u8; HEAD] {
+    head(ino, EXTENT + 1)
+}
+
 /// What a key says behind the inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest<'a> {

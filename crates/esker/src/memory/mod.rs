@@ -1,1 +1,38 @@
-//! The memory home.
+//! The memory home: a file system in a growable memory.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | keys.rs, record.rs | the bytes of the tree |
+//! | home.rs, subtree.rs | sub-trees, counters, locks |
+//! | view.rs, listing.rs | answers |
+//! | plan.rs, write.rs, resize.rs, share.rs | what a batch will change |
+//! | commit.rs | changing it, whole or not at all |
+//! | extents.rs | a file's extents |
+//! | check.rs, finding.rs | doubting everything |
+//! | space.rs, free.rs, refs.rs | data space, and who shares it |
+//!
+//! Above: `store`, whose contract this keeps. Below: `tree` and `ground`. Invariant: all keys of an inode are in the
+//! sub-tree of its group, and whoever changes or reads an inode's content has locked the inode above.
+
+mod check;
+mod commit;
+mod extents;
+mod finding;
+mod free;
+mod home;
+mod keys;
+mod listing;
+mod plan;
+#[cfg(test)]
+mod planted;
+mod record;
+mod refs;
+mod resize;
+mod share;
+mod space;
+mod subtree;
+mod view;
+mod write;
+
+pub use finding::Finding;
+pub use home::{Home, Options, Usage};

@@ -57,7 +57,11 @@ impl<S: View> Fs<S> {
         let allowed = if caller.uid == attr.uid {
             attr.perm >> 6
         } else if let Some(acl) = self.access_acl(ino, attr)? {
-            return if acl.allows(caller, attr, access) { Ok(()) } else { Err(Error::AccessDenied) };
+            return if acl.allows(caller, attr, access) {
+                Ok(())
+            } else {
+                Err(Error::AccessDenied)
+            };
         } else if caller.in_group(attr.gid) {
             attr.perm >> 3
         } else {
@@ -67,7 +71,9 @@ impl<S: View> Fs<S> {
     }
 
     fn access_acl(&self, ino: Ino, attr: &Attr) -> Result<Option<Acl>> {
-        if attr.flags.0 & acl::HAS_ACCESS == 0 {
+        // The group's bits are the list's mask. Linux passes over a list whose mask is empty, so that those it
+        // names are treated as others.
+        if attr.flags.0 & acl::HAS_ACCESS == 0 || attr.perm & 0o070 == 0 {
             return Ok(None);
         }
         self.acl(ino, acl::ACCESS)
@@ -99,9 +105,8 @@ impl<S: View> Fs<S> {
     ) -> Result<()> {
         self.may_add(caller, dir, dir_attr)?;
         let fixed = Flags::IMMUTABLE.0 | Flags::APPEND.0;
-        let sticky = dir_attr.perm & STICKY != 0
-            && !caller.owns(victim.uid)
-            && caller.uid != dir_attr.uid;
+        let sticky =
+            dir_attr.perm & STICKY != 0 && !caller.owns(victim.uid) && caller.uid != dir_attr.uid;
         if dir_attr.flags.contains(Flags::APPEND) || victim.flags.0 & fixed != 0 || sticky {
             return Err(Error::NotPermitted);
         }

@@ -86,10 +86,13 @@ impl<S: Store> Fs<S> {
 
     fn may_set(&self, caller: &Caller<'_>, ino: Ino, attr: &Attr, set: &SetAttr) -> Result<()> {
         let explicit = |time: Option<SetTime>| matches!(time, Some(SetTime::At(_)));
-        let times = explicit(set.atime) || explicit(set.mtime);
+        // "Now" for both is what reading and writing would do; one of them alone is the owner's business.
+        let one_alone = set.atime.is_some() != set.mtime.is_some();
+        let times = explicit(set.atime) || explicit(set.mtime) || one_alone;
         let owned = set.perm.is_some() || set.uid.is_some() || set.gid.is_some() || times;
         let kept_by_kernel = set.ctime.is_some() && set.atime.is_none() && set.mtime.is_some();
-        let only_times = set.perm.or(set.size.map(|_| 0)).is_none() && set.uid.or(set.gid).is_none();
+        let only_times =
+            set.perm.or(set.size.map(|_| 0)).is_none() && set.uid.or(set.gid).is_none();
         let flushed = kept_by_kernel && only_times;
         let immutable = attr.flags.contains(Flags::IMMUTABLE);
         let append = attr.flags.contains(Flags::APPEND) && (owned || set.size.is_some());

@@ -30,7 +30,7 @@ const SET_GID: u16 = 0o2000;
 pub(super) const NAMELESS: u32 = 1 << 28;
 
 /// A new inode with the lists that it inherits.
-struct Born {
+pub(super) struct Born {
     attr: Attr,
     access: Option<Vec<u8>>,
     default: Option<Vec<u8>>,
@@ -101,6 +101,12 @@ impl<S: Store> Fs<S> {
     ) -> Result<Node> {
         let _dir = self.locks.lock(&[(dir, Mode::Write)]);
         let dir_attr = self.vacant(caller, dir, name)?;
+        let device = matches!(new.kind, Kind::CharDevice | Kind::BlockDevice);
+        // Anybody may make the device 0:0, which is a whiteout and leads nowhere.
+        let whiteout = new.kind == Kind::CharDevice && new.rdev == 0;
+        if device && !whiteout && !caller.privileged && !caller.checked {
+            return Err(Error::NotPermitted);
+        }
         let directory = new.kind == Kind::Directory;
         if directory && dir_attr.nlink >= LINKS_MAX {
             return Err(Error::TooManyLinks);
@@ -136,7 +142,13 @@ impl<S: Store> Fs<S> {
     }
 
     /// Owner, group, permission bits and lists of a new inode, as caller and directory have it.
-    fn born(&self, caller: &Caller<'_>, dir: Ino, dir_attr: &Attr, new: New) -> Result<Born> {
+    pub(super) fn born(
+        &self,
+        caller: &Caller<'_>,
+        dir: Ino,
+        dir_attr: &Attr,
+        new: New,
+    ) -> Result<Born> {
         let directory = new.kind == Kind::Directory;
         let shared = dir_attr.perm & SET_GID != 0;
         let gid = if shared { dir_attr.gid } else { caller.gid };
@@ -177,11 +189,20 @@ impl<S: Store> Fs<S> {
         self.acl(dir, acl::DEFAULT)
     }
 
-    fn push_born<'a>(&self, batch: &mut Batch<'a>, ino: Ino, born: &'a Born) -> Result<()> {
+    pub(super) fn push_born<'a>(
+        &self,
+        batch: &mut Batch<'a>,
+        ino: Ino,
+        born: &'a Born,
+    ) -> Result<()> {
         batch.push(Change::Make { ino, attr: born.attr });
         for (name, value) in [(acl::ACCESS, &born.access), (acl::DEFAULT, &born.default)] {
             if let Some(value) = value {
-                batch.push(Change::Xattr { ino, name: XattrName::parse(name)?, value: Some(value) });
+                batch.push(Change::Xattr {
+                    ino,
+                    name: XattrName::parse(name)?,
+                    value: Some(value),
+                });
             }
         }
         Ok(())

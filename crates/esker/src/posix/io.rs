@@ -93,12 +93,15 @@ impl<S: Store> Fs<S> {
             Kind::Symlink => return Err(Error::TooManySymlinks),
             _ => {}
         }
+        // That nobody may write comes before whether this caller may.
+        if changes && attr.flags.contains(Flags::IMMUTABLE) {
+            return Err(Error::NotPermitted);
+        }
         let read = if flags.read { Access::READ.0 } else { 0 };
         let write = if changes { Access::WRITE.0 } else { 0 };
         self.may(caller, ino, &attr, Access(read | write))?;
-        let fixed = attr.flags.contains(Flags::IMMUTABLE)
-            || (attr.flags.contains(Flags::APPEND) && (!flags.append || flags.truncate));
-        if changes && fixed {
+        let appends = flags.append && !flags.truncate;
+        if changes && attr.flags.contains(Flags::APPEND) && !appends {
             return Err(Error::NotPermitted);
         }
         if flags.truncate && attr.kind == Kind::File {

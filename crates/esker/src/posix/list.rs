@@ -57,11 +57,7 @@ impl<S: View> Fs<S> {
         })
     }
 
-    fn list_one(
-        &self,
-        listed: Listed<'_>,
-        each: &mut dyn FnMut(Dirent<'_>) -> Flow,
-    ) -> Flow {
+    fn list_one(&self, listed: Listed<'_>, each: &mut dyn FnMut(Dirent<'_>) -> Flow) -> Flow {
         let Listed { name, entry, attr } = listed;
         let dirent = Dirent {
             name: name.bytes(),

@@ -106,7 +106,8 @@ impl<S: View> Fs<S> {
 impl<S: Store> Fs<S> {
     /// One name fewer leads to `node`: it goes with the last one, unless it is held.
     fn drop_name<'a>(&self, batch: &mut Batch<'a>, node: Node, now: Time) {
-        let names = if node.attr.kind == Kind::Directory { 0 } else { node.attr.nlink.saturating_sub(1) };
+        let names =
+            if node.attr.kind == Kind::Directory { 0 } else { node.attr.nlink.saturating_sub(1) };
         if names == 0 && !self.holds.is_held(node.ino) {
             batch.push(Change::Drop { ino: node.ino });
         } else {

@@ -1,6 +1,6 @@
 //! rename(2) and renameat2(2): where a file system's house is judged.
 
-use super::create::changed;
+use super::create::{New, changed};
 use super::locks::Mode;
 use super::{Caller, Fs, Node};
 use crate::attr::{Attr, Kind, Time};
@@ -103,8 +103,8 @@ impl<S: Store> Fs<S> {
             Some(replaced) if replaced.ino == plan.moved.ino => return Ok(()),
             _ => {}
         }
-        self.may_rename(caller, plan)?;
         self.keeps_the_tree(plan)?;
+        self.may_rename(caller, plan)?;
         let now = self.now();
         match plan.replaced {
             Some(other) if plan.flags.exchange => self.exchange(plan, other, now),
@@ -115,7 +115,10 @@ impl<S: Store> Fs<S> {
     fn may_rename(&self, caller: &Caller<'_>, plan: &Move<'_>) -> Result<()> {
         self.may_remove(caller, plan.from.dir, &plan.from_dir, &plan.moved.attr)?;
         match plan.replaced {
-            Some(other) => self.may_remove(caller, plan.to.dir, &plan.to_dir, &other.attr)?,
+            Some(other) => {
+                self.may_remove(caller, plan.to.dir, &plan.to_dir, &other.attr)?;
+                plan.kinds_fit(other)?;
+            }
             None => self.may_add(caller, plan.to.dir, &plan.to_dir)?,
         }
         if plan.from.dir != plan.to.dir {
@@ -124,7 +127,7 @@ impl<S: Store> Fs<S> {
                 self.may_reparent(caller, other)?;
             }
         }
-        Ok(())
+        plan.replaces_nothing_in_use()
     }
 
     /// A directory that moves gets another `..`, so it must itself be writable.
@@ -135,24 +138,18 @@ impl<S: Store> Fs<S> {
         }
     }
 
-    /// The kinds fit, and no directory comes to lie in itself.
+    /// No directory comes to lie in itself. Linux says so before it asks for any permission.
     fn keeps_the_tree(&self, plan: &Move<'_>) -> Result<()> {
-        let moves_directory = plan.moved.attr.kind == Kind::Directory;
-        if moves_directory && self.lies_in(plan.to.dir, plan.moved.ino)? {
+        let directory = |node: Node| node.attr.kind == Kind::Directory;
+        if directory(plan.moved) && self.lies_in(plan.to.dir, plan.moved.ino)? {
             return Err(Error::Invalid);
         }
-        let Some(other) = plan.replaced else { return Ok(()) };
-        let onto_directory = other.attr.kind == Kind::Directory;
-        if plan.flags.exchange {
-            let loops = onto_directory && self.lies_in(plan.from.dir, other.ino)?;
-            return if loops { Err(Error::Invalid) } else { Ok(()) };
+        let Some(other) = plan.replaced.filter(|&other| directory(other)) else { return Ok(()) };
+        if !self.lies_in(plan.from.dir, other.ino)? {
+            return Ok(());
         }
-        match (moves_directory, onto_directory) {
-            (true, false) => Err(Error::NotDirectory),
-            (false, true) => Err(Error::IsDirectory),
-            (true, true) if other.attr.size > 0 => Err(Error::NotEmpty),
-            _ => Ok(()),
-        }
+        // What holds the thing that shall replace it is not empty.
+        Err(if plan.flags.exchange { Error::Invalid } else { Error::NotEmpty })
     }
 
     /// Whether `dir` is `above` or lies somewhere in it. The way up is the tree's depth long, and the
@@ -172,14 +169,22 @@ impl<S: Store> Fs<S> {
     }
 
     fn replace(&self, caller: &Caller<'_>, plan: &Move<'_>, now: Time) -> Result<()> {
-        let (moved, to) = (plan.moved, plan.to);
+        let (moved, from, to) = (plan.moved, plan.from, plan.to);
         let kind = moved.attr.kind;
+        let whiteout = plan.flags.whiteout.then(|| {
+            let new = New { kind: Kind::CharDevice, perm: 0, umask: 0, rdev: 0 };
+            self.born(caller, from.dir, &plan.from_dir, new)
+        });
+        let whiteout = whiteout.transpose()?;
         let mut batch = Batch::new();
         batch.push(Change::Link { dir: to.dir, name: to.name, ino: moved.ino, kind });
-        if plan.flags.whiteout {
-            self.push_whiteout(&mut batch, caller, plan.from, now);
+        if let Some(born) = &whiteout {
+            let kind = Kind::CharDevice;
+            let ino = self.store.next_ino(from.dir, kind);
+            self.push_born(&mut batch, ino, born)?;
+            batch.push(Change::Link { dir: from.dir, name: from.name, ino, kind });
         } else {
-            batch.push(Change::Unlink { dir: plan.from.dir, name: plan.from.name });
+            batch.push(Change::Unlink { dir: from.dir, name: from.name });
         }
         let attr = Attr { ctime: now, parent: to.dir, ..moved.attr };
         batch.push(Change::Set { ino: moved.ino, attr });
@@ -188,20 +193,6 @@ impl<S: Store> Fs<S> {
             self.drop_name(&mut batch, replaced, now);
         }
         self.store.commit(&batch)
-    }
-
-    fn push_whiteout<'a>(
-        &self,
-        batch: &mut Batch<'a>,
-        caller: &Caller<'_>,
-        place: Place<'a>,
-        now: Time,
-    ) {
-        let kind = Kind::CharDevice;
-        let ino = self.store.next_ino(place.dir, kind);
-        let attr = Attr::new(kind, 0, caller.uid, caller.gid, place.dir, now);
-        batch.push(Change::Make { ino, attr });
-        batch.push(Change::Link { dir: place.dir, name: place.name, ino, kind });
     }
 
     fn exchange(&self, plan: &Move<'_>, other: Node, now: Time) -> Result<()> {
@@ -218,6 +209,23 @@ impl<S: Store> Fs<S> {
 }
 
 impl Move<'_> {
+    /// A directory replaces only a directory, and nothing else does; any two may change places.
+    fn kinds_fit(&self, other: Node) -> Result<()> {
+        let directory = |node: Node| node.attr.kind == Kind::Directory;
+        match (directory(self.moved), directory(other)) {
+            (true, false) if !self.flags.exchange => Err(Error::NotDirectory),
+            (false, true) if !self.flags.exchange => Err(Error::IsDirectory),
+            _ => Ok(()),
+        }
+    }
+
+    /// A directory that is replaced is empty.
+    fn replaces_nothing_in_use(&self) -> Result<()> {
+        let full = |node: Node| node.attr.kind == Kind::Directory && node.attr.size > 0;
+        let in_use = !self.flags.exchange && self.replaced.is_some_and(full);
+        if in_use { Err(Error::NotEmpty) } else { Ok(()) }
+    }
+
     /// Times and link counts of the two directories, which may be one: each sub-directory's `..` is a link.
     fn push_directories(&self, batch: &mut Batch<'_>, now: Time) -> Result<()> {
         let count = |node: Option<Node>| {
@@ -232,7 +240,8 @@ impl Move<'_> {
             batch.push(Change::Set { ino: self.from.dir, attr: changed(attr, now) });
             return Ok(());
         }
-        let sides = [(self.from.dir, self.from_dir, from_gains), (self.to.dir, self.to_dir, to_gains)];
+        let sides =
+            [(self.from.dir, self.from_dir, from_gains), (self.to.dir, self.to_dir, to_gains)];
         for (ino, attr, gains) in sides {
             let attr = linked(attr, gains)?;
             batch.push(Change::Set { ino, attr: changed(attr, now) });

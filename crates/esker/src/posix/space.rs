@@ -87,15 +87,18 @@ impl<S: Store> Fs<S> {
         if attr.flags.0 & fixed != 0 {
             return Err(Error::NotPermitted);
         }
+        // As in Linux: what cannot be copied is left out, and only the rest must not overlap.
+        let room = FILE_SIZE_MAX.saturating_sub(at);
+        if room == 0 {
+            return Err(Error::FileTooBig);
+        }
+        let len = len.min(left).min(room);
         if source == ino && from < at.saturating_add(len) && at < from.saturating_add(len) {
             return Err(Error::Invalid);
         }
-        let len = len.min(left).min(COPY_LEN_MAX);
+        let len = len.min(COPY_LEN_MAX);
         if len == 0 {
             return Ok(0);
-        }
-        if at.checked_add(len).is_none_or(|end| end > FILE_SIZE_MAX) {
-            return Err(Error::FileTooBig);
         }
         let mut batch = Batch::new();
         batch.push(Change::Share { source, from, ino, at, len });

@@ -28,7 +28,8 @@ impl<S: Store> Fs<S> {
         while let Some(part) = rest.pop() {
             let last = rest.is_empty();
             let next = self.step(caller, at, &part);
-            if next.as_ref().is_ok_and(|next| next.attr.kind == Kind::Symlink) && (follow || !last) {
+            if next.as_ref().is_ok_and(|next| next.attr.kind == Kind::Symlink) && (follow || !last)
+            {
                 let link = next?;
                 links += 1;
                 let target = self.follow(link, links);
@@ -92,7 +93,14 @@ impl<S: Store> Fs<S> {
                 self.may_search(caller, at.ino, &at.attr)?;
                 if part == b"." { self.hold(at.ino) } else { self.hold_parent(at.ino) }
             }
-            _ => self.lookup(caller, at.ino, Name::parse(part)?),
+            _ => match Name::parse(part) {
+                Ok(name) => self.lookup(caller, at.ino, name),
+                // That names cannot be looked up here at all is said before what is wrong with this one.
+                Err(error) => {
+                    self.may_search(caller, at.ino, &self.directory(at.ino)?)?;
+                    Err(error)
+                }
+            },
         }
     }
 

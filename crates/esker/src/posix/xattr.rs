@@ -28,6 +28,7 @@ const CAPABILITY: &[u8] = b"security.capability";
 /// Kept in an inode's flags: it has file capabilities, which a write takes away.
 const HAS_CAPABILITY: u32 = 1 << 31;
 const SET_GID: u16 = 0o2000;
+const STICKY: u16 = 0o1000;
 
 /// Whose an attribute is, by the first part of its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,19 +38,23 @@ enum Namespace {
     Security,
     Access,
     Default,
+    /// `system.` with anything else behind it.
+    System,
+    Unknown,
 }
 
 impl Namespace {
-    fn of(name: XattrName<'_>) -> Result<Self> {
+    fn of(name: XattrName<'_>) -> Self {
         let bytes = name.bytes();
         let within = |prefix: &[u8]| bytes.len() > prefix.len() && bytes.starts_with(prefix);
         match bytes {
-            acl::ACCESS => Ok(Self::Access),
-            acl::DEFAULT => Ok(Self::Default),
-            _ if within(b"user.") => Ok(Self::User),
-            _ if within(b"trusted.") => Ok(Self::Trusted),
-            _ if within(b"security.") => Ok(Self::Security),
-            _ => Err(Error::NotSupported),
+            acl::ACCESS => Self::Access,
+            acl::DEFAULT => Self::Default,
+            _ if within(b"user.") => Self::User,
+            _ if within(b"trusted.") => Self::Trusted,
+            _ if within(b"security.") => Self::Security,
+            _ if within(b"system.") => Self::System,
+            _ => Self::Unknown,
         }
     }
 
@@ -77,13 +82,18 @@ impl<S: View> Fs<S> {
         target: &mut Vec<u8>,
     ) -> Result<()> {
         let attr = self.getattr(ino)?;
-        match Namespace::of(name)? {
+        match Namespace::of(name) {
             Namespace::Trusted if !caller.privileged => return Err(Error::NoData),
             Namespace::User => {
-                self.may(caller, ino, &attr, Access::READ)?;
                 if !holds_user(attr.kind) {
                     return Err(Error::NoData);
                 }
+                self.may(caller, ino, &attr, Access::READ)?;
+            }
+            Namespace::System => return Err(Error::NotSupported),
+            Namespace::Unknown => {
+                self.may(caller, ino, &attr, Access::READ)?;
+                return Err(Error::NotSupported);
             }
             _ => {}
         }
@@ -131,7 +141,7 @@ impl<S: Store> Fs<S> {
             return Err(Error::TooBig);
         }
         let _inode = self.locks.write(ino);
-        let space = Namespace::of(name)?;
+        let space = Namespace::of(name);
         let attr = self.getattr(ino)?;
         self.may_set_xattr(caller, ino, &attr, space)?;
         self.fits(ino, name, mode)?;
@@ -147,10 +157,15 @@ impl<S: Store> Fs<S> {
     /// `NoData`, otherwise as [`Fs::setxattr`].
     pub fn removexattr(&self, caller: &Caller<'_>, ino: Ino, name: XattrName<'_>) -> Result<()> {
         let _inode = self.locks.write(ino);
-        let space = Namespace::of(name)?;
+        let space = Namespace::of(name);
         let attr = self.getattr(ino)?;
         self.may_set_xattr(caller, ino, &attr, space)?;
-        self.fits(ino, name, XattrMode::Replace)?;
+        let list = matches!(space, Namespace::Access | Namespace::Default);
+        match self.fits(ino, name, XattrMode::Replace) {
+            // To have no list is the wish; Linux finds it granted.
+            Err(Error::NoData) if list => return Ok(()),
+            found => found?,
+        }
         self.put_xattr(ino, attr, (space, name), None)
     }
 
@@ -162,10 +177,14 @@ impl<S: Store> Fs<S> {
         value: Option<&[u8]>,
     ) -> Result<()> {
         let mark = space.mark(name);
+        let had = attr.flags.0 & mark != 0;
         let marked = if value.is_some() { attr.flags.0 | mark } else { attr.flags.0 & !mark };
         let attr = Attr { flags: Flags(marked), ctime: self.now(), ..attr };
         let mut batch = Batch::new();
-        batch.push(Change::Xattr { ino, name, value });
+        // A list as plain as the permission bits is not kept, and often there was none before.
+        if value.is_some() || mark == 0 || had {
+            batch.push(Change::Xattr { ino, name, value });
+        }
         batch.push(Change::Set { ino, attr });
         self.store.commit(&batch)
     }
@@ -189,10 +208,23 @@ impl<S: Store> Fs<S> {
                 if attr.kind == Kind::Symlink {
                     return Err(Error::NotSupported);
                 }
-                if caller.owns(attr.uid) { Ok(()) } else { Err(Error::NotPermitted) }
+                // That only directories have a default list is said before whose they are.
+                let nowhere = space == Namespace::Default && attr.kind != Kind::Directory;
+                if nowhere || caller.owns(attr.uid) { Ok(()) } else { Err(Error::NotPermitted) }
+            }
+            Namespace::System => Err(Error::NotSupported),
+            Namespace::Unknown => {
+                self.may(caller, ino, attr, Access::WRITE)?;
+                Err(Error::NotSupported)
             }
             Namespace::User if !holds_user(attr.kind) => Err(Error::NotPermitted),
-            Namespace::User => self.may(caller, ino, attr, Access::WRITE),
+            Namespace::User => {
+                let sticky = attr.kind == Kind::Directory && attr.perm & STICKY != 0;
+                if sticky && !caller.owns(attr.uid) {
+                    return Err(Error::NotPermitted);
+                }
+                self.may(caller, ino, attr, Access::WRITE)
+            }
             _ => Ok(()),
         }
     }
@@ -241,11 +273,7 @@ const fn holds_user(kind: Kind) -> bool {
 }
 
 /// File capabilities do not outlive a change of content or owner.
-pub(super) fn push_without_capability(
-    batch: &mut Batch<'_>,
-    ino: Ino,
-    attr: Attr,
-) -> Result<Attr> {
+pub(super) fn push_without_capability(batch: &mut Batch<'_>, ino: Ino, attr: Attr) -> Result<Attr> {
     if attr.flags.0 & HAS_CAPABILITY == 0 {
         return Ok(attr);
     }

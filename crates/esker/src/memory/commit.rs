@@ -1,0 +1,326 @@
+//! Carrying out a plan, whole or not at all.
+//!
+//! 1. plan: claim space, work out every key that changes (`plan` and its verbs);
+//! 2. move bytes to hidden places, without a lock;
+//! 3. lock the sub-trees in order and reserve their pages: the last thing that can fail;
+//! 4. move bytes that readers can see (before 3 when nothing needs to be reserved);
+//! 5. apply, unlock, let go of space that was given up.
+//!
+//! Neighbours: `space` takes back what a plan claimed or drops. Invariant: an error before step 4 leaves no
+//! trace, and one behind it breaks the home for good: it answers reads, and `Io` to changes.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use super::extents::{Extent, Step};
+use super::free::Run;
+use super::home::Home;
+use super::keys::{self, Rest};
+use super::plan::{Job, Move, Plan, Staged, StagedName, StagedXattr};
+use super::record;
+use super::subtree::SubTree;
+use crate::error::{Error, Result};
+use crate::ground::Memory;
+use crate::ground::sync::WriteGuard;
+use crate::ids::Ino;
+use crate::limits::{GRANULE, SUBTREES, XATTR_PIECE_LEN};
+use crate::store::{Batch, Change};
+
+/// Bytes copied at once.
+const COPY_LEN: u64 = 64 << 10;
+/// How far changes that take as much as they give (a rename) may overdraw the budget, in bytes.
+const OVERDRAFT_MAX: u64 = 1 << 20;
+
+/// The sub-trees that a plan changes, and how many puts each needs.
+struct Targets {
+    groups: u64,
+    puts: [u32; SUBTREES],
+}
+
+const _: () = assert!(SUBTREES <= u64::BITS as usize);
+
+impl Targets {
+    fn new<M>(plan: &Plan<'_, '_, M>) -> Self {
+        let mut targets = Self { groups: 0, puts: [0; SUBTREES] };
+        for staged in plan.inodes.iter().filter(|staged| staged.stored || !staged.dropped) {
+            let mut puts = u32::from(staged.inline_changed);
+            let steps = staged.window.difference();
+            puts += steps.filter(|step| matches!(step, Step::Put(_))).count() as u32;
+            targets.add(staged.ino, if staged.dropped { 0 } else { puts });
+        }
+        for name in &plan.names {
+            targets.add(name.dir, if name.now.is_some() { 2 } else { 0 });
+        }
+        for xattr in &plan.xattrs {
+            let pieces = xattr.value.map_or(0, |value| value.len() / XATTR_PIECE_LEN + 1);
+            targets.add(xattr.ino, pieces as u32);
+        }
+        targets
+    }
+
+    fn add(&mut self, ino: Ino, puts: u32) {
+        let group = keys::group(ino);
+        self.groups |= 1 << group;
+        self.puts[group] += puts;
+    }
+
+    fn need_puts(&self) -> bool {
+        self.puts.iter().any(|&puts| puts > 0)
+    }
+}
+
+/// The sub-trees of a commit, locked in order.
+struct Locked<'h> {
+    trees: Vec<(usize, WriteGuard<'h, SubTree>)>,
+}
+
+impl Locked<'_> {
+    fn of(&mut self, ino: Ino) -> Result<&mut SubTree> {
+        let group = keys::group(ino);
+        let found = self.trees.iter_mut().find(|(locked, _)| *locked == group);
+        found.map(|(_, tree)| &mut **tree).ok_or(Error::Corrupt)
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.trees.iter_mut().for_each(|(_, tree)| tree.settle());
+    }
+}
+
+/// A commit on its way. Whoever does not take it off leaves a broken home behind.
+struct Underway<'h, M> {
+    home: &'h Home<M>,
+    /// Whether what came so far can be given up without a trace.
+    whole: bool,
+}
+
+impl<M> Drop for Underway<'_, M> {
+    fn drop(&mut self) {
+        if !self.whole {
+            self.home.broken.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl<M: Memory> Home<M> {
+    pub(super) fn apply(&self, batch: &Batch<'_>) -> Result<()> {
+        if self.broken.load(Ordering::Acquire) {
+            return Err(Error::Io);
+        }
+        let mut underway = Underway { home: self, whole: false };
+        let mut plan = Plan::new(self, self.may_overdraw(batch));
+        let planned = batch.changes().try_for_each(|change| plan.add(change));
+        let mut point_of_no_return = false;
+        let done = planned.and_then(|()| plan.carry_out(&mut point_of_no_return));
+        match done {
+            Err(_) if point_of_no_return => return Err(Error::Io),
+            Err(error) => {
+                self.space.let_go(&plan.ledger.shares);
+                self.space.let_go(&plan.ledger.claims);
+                underway.whole = true;
+                return Err(error);
+            }
+            Ok(()) => {}
+        }
+        self.space.let_go(&plan.ledger.drops);
+        underway.whole = true;
+        Ok(())
+    }
+
+    /// A full home can still be emptied, and names can be moved in it.
+    fn may_overdraw(&self, batch: &Batch<'_>) -> bool {
+        let (mut shrinks, mut links, mut unlinks) = (true, 0, 0);
+        for change in batch.changes() {
+            match change {
+                Change::Link { .. } => links += 1,
+                Change::Unlink { .. } => unlinks += 1,
+                Change::Set { .. } | Change::Drop { .. } => {}
+                Change::Cut { .. } | Change::Punch { .. } | Change::Xattr { value: None, .. } => {}
+                _ => shrinks = false,
+            }
+        }
+        let little = || self.budget.used() < self.budget.total().saturating_add(OVERDRAFT_MAX);
+        shrinks && (links == 0 || (links <= unlinks && little()))
+    }
+}
+
+impl<'h, M: Memory> Plan<'h, '_, M> {
+    fn carry_out(&mut self, point_of_no_return: &mut bool) -> Result<()> {
+        let jobs = core::mem::take(&mut self.jobs);
+        let visible = jobs.iter().position(|job| job.visible).unwrap_or(jobs.len());
+        let (hidden, rest) = jobs.split_at(visible);
+        self.run(hidden)?;
+        let targets = Targets::new(self);
+        let early = !targets.need_puts();
+        if early && !rest.is_empty() {
+            *point_of_no_return = true;
+            self.run(rest)?;
+        }
+        let mut locked = Self::lock(self.home, &targets, self.overdraft)?;
+        *point_of_no_return = true;
+        if !early {
+            self.run(rest)?;
+        }
+        let mut drops = core::mem::take(&mut self.ledger.drops);
+        for staged in self.inodes.iter().filter(|staged| staged.stored || !staged.dropped) {
+            apply_inode(self.home, locked.of(staged.ino)?, staged, &mut drops)?;
+        }
+        self.ledger.drops = drops;
+        let lives = |ino| self.inodes.iter().any(|staged| staged.ino == ino && !staged.dropped);
+        for name in self.names.iter().filter(|name| lives(name.dir)) {
+            apply_name(locked.of(name.dir)?, name)?;
+        }
+        for xattr in self.xattrs.iter().filter(|xattr| lives(xattr.ino)) {
+            apply_xattr(locked.of(xattr.ino)?, xattr)?;
+        }
+        Ok(())
+    }
+
+    /// Locks the sub-trees in order and makes sure of their pages.
+    fn lock(home: &'h Home<M>, targets: &Targets, overdraft: bool) -> Result<Locked<'h>> {
+        let mut locked = Locked { trees: Vec::with_capacity(targets.groups.count_ones() as usize) };
+        let mut groups = targets.groups;
+        while groups != 0 {
+            let group = groups.trailing_zeros() as usize;
+            groups &= groups - 1;
+            locked.trees.push((group, home.trees[group].write()));
+        }
+        for (group, tree) in &mut locked.trees {
+            let puts = targets.puts[*group] as usize;
+            if puts > 0 {
+                tree.reserve(puts, overdraft)?;
+            }
+        }
+        Ok(locked)
+    }
+
+    fn run(&self, jobs: &[Job<'_>]) -> Result<()> {
+        const ZEROS: [u8; GRANULE as usize] = [0; GRANULE as usize];
+        let memory = self.home.memory();
+        let mut buffer = Vec::new();
+        for job in jobs {
+            match &job.bytes {
+                Move::Fill { to, source } => memory.write(*to, source)?,
+                Move::FillOwn { to, source } => memory.write(*to, source)?,
+                Move::Zero { to, len } => memory.write(*to, &ZEROS[..*len as usize])?,
+                Move::Copy { from, to, len } => {
+                    let mut done = 0;
+                    while done < *len {
+                        let part = (len - done).min(COPY_LEN);
+                        buffer.resize(part as usize, 0);
+                        memory.read(from + done, &mut buffer)?;
+                        memory.write(to + done, &buffer)?;
+                        done += part;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn apply_inode<M>(
+    home: &Home<M>,
+    tree: &mut SubTree,
+    staged: &Staged,
+    drops: &mut Vec<Run>,
+) -> Result<()> {
+    let ino = staged.ino;
+    let mut failed = Ok(());
+    let mut collect = |key: &[u8], value: &[u8]| {
+        if let (true, Some((_, Rest::Extent(start)))) = (staged.window.wiped, keys::parse(key)) {
+            match Extent::decode(start, value) {
+                Ok(extent) => drops.push(extent.run()),
+                Err(error) => failed = Err(error),
+            }
+        }
+    };
+    if staged.dropped {
+        tree.remove_range(&keys::first(ino), &keys::first(Ino(ino.0 + 1)), &mut collect)?;
+        tree.inodes -= 1;
+        home.inodes.fetch_sub(1, Ordering::Relaxed);
+        return failed;
+    }
+    if staged.window.wiped {
+        tree.remove_range(&keys::extent(ino, 0), &keys::extents_end(ino), &mut collect)?;
+        failed?;
+    }
+    for step in staged.window.difference() {
+        match step {
+            Step::Remove(start) => tree.remove(&keys::extent(ino, start))?,
+            Step::Put(extent) => tree.put(&keys::extent(ino, extent.start), &extent.encode())?,
+            Step::Edit(extent) => tree.edit(&keys::extent(ino, extent.start), |value| {
+                value.copy_from_slice(&extent.encode());
+            })?,
+        }
+    }
+    apply_record(tree, staged)?;
+    if !staged.stored {
+        tree.inodes += 1;
+        home.inodes.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+fn apply_record(tree: &mut SubTree, staged: &Staged) -> Result<()> {
+    let head = staged.record.encode();
+    let key = keys::inode(staged.ino);
+    match &staged.inline {
+        Some(content) if staged.inline_changed && content.is_empty() => tree.put(&key, &head),
+        Some(content) if staged.inline_changed => {
+            let mut value = Vec::with_capacity(head.len() + content.len());
+            value.extend_from_slice(&head);
+            value.extend_from_slice(content);
+            tree.put(&key, &value)
+        }
+        _ if staged.changed => tree.edit(&key, |value| value[..head.len()].copy_from_slice(&head)),
+        _ => Ok(()),
+    }
+}
+
+fn apply_name(tree: &mut SubTree, staged: &StagedName<'_>) -> Result<()> {
+    let (dir, name) = (staged.dir, staged.name.bytes());
+    let key = keys::name(dir, name);
+    let same_place = |a: Option<crate::store::Entry>, b: Option<crate::store::Entry>| matches!((a, b), (Some(a), Some(b)) if a.seq == b.seq);
+    if let Some(stored) = staged.stored
+        && !same_place(staged.stored, staged.now)
+    {
+        tree.remove(&keys::seq(dir, stored.seq))?;
+    }
+    let Some(now) = staged.now else {
+        return if staged.stored.is_some() { tree.remove(&key) } else { Ok(()) };
+    };
+    let value = record::name_value(&now);
+    let head = record::seq_value(&now);
+    match staged.stored {
+        Some(_) => tree.edit(&key, |stored| stored.copy_from_slice(&value))?,
+        None => tree.put(&key, &value)?,
+    }
+    if same_place(staged.stored, staged.now) {
+        let edit = |stored: &mut [u8]| stored[..head.len()].copy_from_slice(&head);
+        return tree.edit(&keys::seq(dir, now.seq), edit);
+    }
+    let mut value = [0; record::SeqValue::SIZE + crate::limits::NAME_LEN_MAX];
+    value[..head.len()].copy_from_slice(&head);
+    value[head.len()..head.len() + name.len()].copy_from_slice(name);
+    tree.put(&keys::seq(dir, now.seq), &value[..head.len() + name.len()])
+}
+
+fn apply_xattr(tree: &mut SubTree, staged: &StagedXattr<'_>) -> Result<()> {
+    let (ino, name) = (staged.ino, staged.name.bytes());
+    let mut pieces = 0;
+    if let Some(value) = staged.value {
+        for piece in value.chunks(XATTR_PIECE_LEN) {
+            tree.put(&keys::xattr(ino, name, pieces), piece)?;
+            pieces += 1;
+        }
+        if value.is_empty() {
+            tree.put(&keys::xattr(ino, name, 0), &[])?;
+            pieces = 1;
+        }
+    }
+    let (from, to) = (keys::xattr(ino, name, pieces), keys::xattr(ino, name, u16::from(u8::MAX)));
+    tree.remove_range(&from, &to, |_, _| {})?;
+    Ok(())
+}

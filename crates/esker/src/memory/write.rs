@@ -1,0 +1,226 @@
+//! Writing bytes: into the record while there are few, else into extents, which are found, made or copied.
+//!
+//! Neighbours: `plan` keeps what is decided here, `resize` opens gaps. Invariant: bytes that a reader can
+//! see are only overwritten in place where nobody else uses them; everything else goes to hidden places.
+
+use alloc::vec::Vec;
+
+use super::extents::{self, Extent};
+use super::plan::{Job, Move, Plan, ceil};
+use crate::error::{Error, Result};
+use crate::ground::Memory;
+use crate::ids::Ino;
+use crate::limits::{GRANULE, INLINE_LEN_MAX};
+
+/// Most that an append claims ahead, in granules.
+const AHEAD_MAX: u64 = (16 << 20) / GRANULE;
+
+/// Where bytes of a file are to be put in the memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// The first byte of the file.
+    pub at: u64,
+    /// Its address.
+    pub to: u64,
+    /// Bytes.
+    pub len: u64,
+    /// A reader can see what is there now.
+    pub visible: bool,
+}
+
+/// The address of a byte of the file that lies in the extent.
+pub(super) fn address(extent: &Extent, at: u64) -> u64 {
+    extent.place * GRANULE + (at - extent.start * GRANULE)
+}
+
+impl<'a, M: Memory> Plan<'_, 'a, M> {
+    pub(super) fn write(&mut self, ino: Ino, at: u64, source: &'a [u8]) -> Result<()> {
+        let index = self.content(ino)?;
+        let end = self.end_of(at, source.len() as u64)?;
+        if source.is_empty() || self.write_inline(index, at, source)? {
+            return Ok(());
+        }
+        let size = self.inodes[index].record.size;
+        let ahead = match at == size && size > 0 {
+            true => (size / 8 / GRANULE).clamp(1, AHEAD_MAX),
+            false => 0,
+        };
+        for slot in self.slots(index, at, end, ahead)? {
+            let from = (slot.at - at) as usize;
+            let part = &source[from..from + slot.len as usize];
+            self.jobs.push(Job {
+                bytes: Move::Fill { to: slot.to, source: part },
+                visible: slot.visible,
+            });
+        }
+        Ok(())
+    }
+
+    /// The end of a range that is to be in a file.
+    pub(super) fn end_of(&self, at: u64, len: u64) -> Result<u64> {
+        let end = at.checked_add(len).filter(|&end| end <= self.home.file_size_max);
+        end.ok_or(Error::FileTooBig)
+    }
+
+    /// Writes into the record, if all of the file's bytes fit there and none is elsewhere.
+    pub(super) fn write_inline(&mut self, index: usize, at: u64, source: &[u8]) -> Result<bool> {
+        let record = &self.inodes[index].record;
+        let end = at.saturating_add(source.len() as u64);
+        if end > INLINE_LEN_MAX as u64 || record.own > 0 {
+            return Ok(false);
+        }
+        let (at, end) = (at as usize, end as usize);
+        let mut content = core::mem::take(self.inline(index)?);
+        if content.len() < end {
+            content.resize(end, 0);
+        }
+        content[at..end].copy_from_slice(source);
+        self.set_inline(index, content);
+        let record = &mut self.inodes[index].record;
+        record.size = record.size.max(end as u64);
+        Ok(true)
+    }
+
+    /// Moves inline content to an extent of its own.
+    pub(super) fn spill(&mut self, index: usize) -> Result<()> {
+        if self.inodes[index].record.inline_len == 0 {
+            return Ok(());
+        }
+        let mut source = core::mem::take(self.inline(index)?);
+        source.resize(GRANULE as usize, 0);
+        self.set_inline(index, Vec::new());
+        let extents = self.claim(0, 1, None)?;
+        self.splice(index, 0, 1, &extents);
+        if let Some(extent) = extents.first() {
+            self.hidden(Move::FillOwn { to: address(extent, 0), source });
+        }
+        Ok(())
+    }
+
+    /// Space for bytes `at..end` of a file, not empty, which grows if they end behind it; `ahead` as in
+    /// [`writable`](Self::writable).
+    pub(super) fn slots(
+        &mut self,
+        index: usize,
+        at: u64,
+        end: u64,
+        ahead: u64,
+    ) -> Result<Vec<Slot>> {
+        self.spill(index)?;
+        self.open_gap(index, at)?;
+        let slots = self.writable(index, at, end, ahead)?;
+        let staged = &mut self.inodes[index];
+        staged.changed |= end > staged.record.size;
+        staged.record.size = staged.record.size.max(end);
+        Ok(slots)
+    }
+
+    /// Space for bytes `at..end`; if new space reaches up to the end, up to `ahead` granules more.
+    pub(super) fn writable(
+        &mut self,
+        index: usize,
+        at: u64,
+        end: u64,
+        ahead: u64,
+    ) -> Result<Vec<Slot>> {
+        let (first, last) = (at / GRANULE, ceil(end));
+        self.load(index, first, last + ahead)?;
+        let window = &self.inodes[index].window;
+        let pieces: Vec<_> = window.pieces(first, last).collect();
+        let before = window.ending(first).map(|extent| extent.run().end());
+        let mut job = Writing { at, end, fresh: Vec::new(), slots: Vec::new(), changed: false };
+        let mut new = false;
+        for piece in pieces {
+            new = piece.extent.is_none();
+            match piece.extent {
+                Some(extent) if extent.unwritten => self.fill(&mut job, extent, None),
+                Some(extent) => self.overwrite(index, &mut job, extent)?,
+                None => {
+                    let near = job.fresh.last().map(|extent: &Extent| extent.run().end());
+                    for extent in self.claim(piece.start, piece.len, near.or(before))? {
+                        self.fill(&mut job, extent, None);
+                    }
+                }
+            }
+        }
+        let ahead = if new { self.claim_ahead(index, &mut job, last, ahead) } else { 0 };
+        if job.changed {
+            self.splice(index, first, last + ahead, &job.fresh);
+        }
+        Ok(job.slots)
+    }
+
+    /// Written space: in place where it is ours alone, else copied.
+    fn overwrite(&mut self, index: usize, job: &mut Writing, extent: Extent) -> Result<()> {
+        let mut parts = Vec::new();
+        self.home.space.parts(extent.run(), |run, shared| parts.push((run, shared)));
+        let stored_size = self.inodes[index].stored_size;
+        for (run, shared) in parts {
+            let start = extent.start + (run.start - extent.place);
+            let part = extent.part(start, start + run.len);
+            if shared {
+                self.ledger.drops.push(run);
+                for copy in self.claim(start, run.len, None)? {
+                    self.fill(job, copy, Some(part));
+                }
+            } else {
+                let slot = job.slot(&part);
+                job.slots.push(Slot { visible: slot.at < stored_size, ..slot });
+                extents::append(&mut job.fresh, part);
+            }
+        }
+        Ok(())
+    }
+
+    /// Space without bytes of this file yet: what the write leaves out of its granules is zero, or as in `old`.
+    fn fill(&mut self, job: &mut Writing, extent: Extent, old: Option<Extent>) {
+        let extent = Extent { unwritten: false, ..extent };
+        let slot = job.slot(&extent);
+        let (start, end) = (extent.start * GRANULE, extent.end() * GRANULE);
+        for (from, to) in [(start, slot.at), (slot.at + slot.len, end)] {
+            let (target, len) = (address(&extent, from), to - from);
+            match old {
+                _ if len == 0 => {}
+                Some(old) => self.hidden(Move::Copy { from: address(&old, from), to: target, len }),
+                None => self.hidden(Move::Zero { to: target, len }),
+            }
+        }
+        job.slots.push(slot);
+        job.changed = true;
+        extents::append(&mut job.fresh, extent);
+    }
+
+    /// Claims what is free right behind the new space, so that appends make long extents.
+    fn claim_ahead(&mut self, index: usize, job: &mut Writing, last: u64, ahead: u64) -> u64 {
+        let hole = self.inodes[index].window.piece(last, last + ahead);
+        let Some(extent) = job.fresh.last().filter(|_| ahead > 0 && hole.extent.is_none()) else {
+            return 0;
+        };
+        let place = extent.run().end();
+        let len = self.home.space.extend(place, hole.len);
+        if len > 0 {
+            self.ledger.claims.push(super::free::Run { start: place, len });
+            let extent = Extent { start: last, len, place, unwritten: false };
+            extents::append(&mut job.fresh, extent);
+        }
+        len
+    }
+}
+
+/// A write on its way through the pieces of a file.
+struct Writing {
+    at: u64,
+    end: u64,
+    fresh: Vec<Extent>,
+    slots: Vec<Slot>,
+    changed: bool,
+}
+
+impl Writing {
+    /// The write's bytes that fall into the extent, into hidden space.
+    fn slot(&self, extent: &Extent) -> Slot {
+        let at = self.at.max(extent.start * GRANULE);
+        let end = self.end.min(extent.end() * GRANULE);
+        Slot { at, to: address(extent, at), len: end - at, visible: false }
+    }
+}

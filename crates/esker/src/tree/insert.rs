@@ -1,0 +1,164 @@
+//! Entries come in: in place, by laying the page anew, or by splitting it.
+//!
+//! Invariant: a put that fails has changed nothing. All pages for its splits are had, from the leaf
+//! up to the root, before the first page is written, from the root down.
+
+use super::node::Node;
+use super::node_mut::NodeMut;
+use super::pages::{PageId, Pages};
+use super::path::Path;
+use super::sequence::Sequence;
+use super::{LEVELS_MAX, Tree};
+use crate::error::{Error, Result};
+use crate::limits::{KEY_LEN_MAX, PAGE_SIZE, VALUE_LEN_MAX};
+
+/// Bytes that laying a page anew must leave free, or else it would soon be laid anew again: then it
+/// is split.
+const LAY_SLACK: usize = 64;
+
+/// What a node is to take in.
+struct Incoming<'a> {
+    /// The slot it gets.
+    at: usize,
+    /// The slot is there already, and gets another value.
+    replaces: bool,
+    key: &'a [u8],
+    value: &'a [u8],
+    /// It follows the entry that came in last.
+    ascending: bool,
+}
+
+impl Incoming<'_> {
+    /// What the node would hold.
+    fn sequence<'a>(&'a self, node: &'a Node<'a>) -> Sequence<'a> {
+        let behind = (self.at + usize::from(self.replaces)).min(node.count());
+        Sequence {
+            before: (node, 0..self.at),
+            between: Some((self.key, self.value)),
+            behind: (node, behind..node.count()),
+        }
+    }
+
+    /// How many entries a split should leave in the left node, if not half of the bytes. What grows
+    /// at its end leaves full nodes behind; so does what grows in the middle, once it is at a
+    /// node's end.
+    fn split_wish(&self, count: usize, level: u8) -> Option<usize> {
+        if self.at == count {
+            Some(count - usize::from(level > 0 && count > 0))
+        } else {
+            self.ascending.then_some(self.at + 1)
+        }
+    }
+}
+
+impl<P: Pages> Tree<P> {
+    /// Inserts an entry, or replaces its value. `TooBig` when the key or the value is longer than
+    /// the limits allow, `NoSpace` or `NoMemory` when there are no pages; nothing has changed then.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if key.len() > KEY_LEN_MAX || value.len() > VALUE_LEN_MAX {
+            return Err(Error::TooBig);
+        }
+        let path = self.path(key)?;
+        let place = Node::parse(&*self.pages.get(path.leaf)?, 0)?.find(key)?;
+        let at = place.unwrap_or_else(|at| at);
+        let incoming = Incoming {
+            at,
+            replaces: place.is_ok(),
+            key,
+            value,
+            ascending: place.is_err() && at > 0 && self.newest == Some((path.leaf, at - 1)),
+        };
+        self.take_in(&path, path.steps().len(), &incoming)?;
+        if place.is_err() {
+            self.newest = Some((path.leaf, at));
+        }
+        Ok(())
+    }
+
+    /// Takes an entry into the node below the first `depth` steps of the path.
+    fn take_in(&mut self, path: &Path, depth: usize, incoming: &Incoming<'_>) -> Result<()> {
+        let (page, level) = (path.page(depth), path.level(depth));
+        let Incoming { at, key, value, .. } = *incoming;
+        let mut node = NodeMut::parse(self.pages.edit(page)?, level)?;
+        let fits =
+            if incoming.replaces { node.replace(at, value)? } else { node.insert(at, key, value) };
+        if fits {
+            node.save();
+            return Ok(());
+        }
+        let mut laid = [0; PAGE_SIZE];
+        if self.lay_anew(page, level, incoming, &mut laid)? {
+            *self.pages.edit(page)? = laid;
+            return Ok(());
+        }
+        self.split(path, depth, incoming)
+    }
+
+    /// Lays the node with the new entry into `target`, if there is enough room: without holes, and
+    /// with another prefix if the new key asks for it.
+    fn lay_anew(
+        &self,
+        page: PageId,
+        level: u8,
+        incoming: &Incoming<'_>,
+        target: &mut [u8; PAGE_SIZE],
+    ) -> Result<bool> {
+        let bytes = self.pages.get(page)?;
+        let node = Node::parse(&bytes, level)?;
+        let sequence = incoming.sequence(&node);
+        let all = 0..sequence.count();
+        if sequence.page_len(all.clone())? + LAY_SLACK > PAGE_SIZE {
+            return Ok(false);
+        }
+        sequence.lay(all, level, PageId(node.header.first_child), target)?;
+        Ok(true)
+    }
+
+    /// Splits the node and has its parent take in the right half, before anything is written.
+    fn split(&mut self, path: &Path, depth: usize, incoming: &Incoming<'_>) -> Result<()> {
+        let (page, level) = (path.page(depth), path.level(depth));
+        let mut halves = [[0; PAGE_SIZE]; 2];
+        let separator = {
+            let bytes = self.pages.get(page)?;
+            let node = Node::parse(&bytes, level)?;
+            let wish = incoming.split_wish(node.count(), level);
+            let first = PageId(node.header.first_child);
+            incoming.sequence(&node).split(level, first, wish, &mut halves)?
+        };
+        let right = self.pages.allocate()?;
+        let taken = match depth.checked_sub(1) {
+            None => self.raise(&separator, right),
+            Some(depth) => {
+                let incoming = Incoming {
+                    at: path.steps()[depth].index,
+                    replaces: false,
+                    key: &separator,
+                    value: &right.to_value(),
+                    ascending: false,
+                };
+                self.take_in(path, depth, &incoming)
+            }
+        };
+        if let Err(error) = taken {
+            self.pages.free(right);
+            return Err(error);
+        }
+        *self.pages.edit(page)? = halves[0];
+        *self.pages.edit(right)? = halves[1];
+        Ok(())
+    }
+
+    /// A new root above the old one and its right half.
+    fn raise(&mut self, separator: &[u8], right: PageId) -> Result<()> {
+        let level = self.levels;
+        if level == LEVELS_MAX {
+            return Err(Error::Corrupt);
+        }
+        let root = self.pages.allocate()?;
+        let mut node = NodeMut::create(self.pages.edit(root)?, level, self.root, separator)?;
+        node.insert(0, separator, &right.to_value());
+        node.save();
+        (self.root, self.levels) = (root, level + 1);
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! Keys: put together from their parts, compared, cut.
+//!
+//! Invariant: a [`KeyBuf`] holds at most [`KEY_LEN_MAX`] bytes; a longer key cannot come from a
+//! sound page.
+
+use core::ops::Deref;
+
+use crate::error::{Error, Result};
+use crate::limits::KEY_LEN_MAX;
+
+/// Bytes of a key that are kept in its slot.
+pub const HEAD_LEN: usize = 4;
+
+/// A whole key, on the stack.
+#[derive(Clone)]
+pub struct KeyBuf {
+    bytes: [u8; KEY_LEN_MAX],
+    len: usize,
+}
+
+impl KeyBuf {
+    /// The empty key.
+    pub const fn new() -> Self {
+        Self { bytes: [0; KEY_LEN_MAX], len: 0 }
+    }
+
+    /// Keeps the first `len` bytes and puts `tail` behind them. `Corrupt` when that is too long.
+    #[inline]
+    pub fn set_tail(&mut self, len: usize, tail: &[u8]) -> Result<()> {
+        let target = self.bytes.get_mut(len..len + tail.len()).ok_or(Error::Corrupt)?;
+        target.copy_from_slice(tail);
+        self.len = len + tail.len();
+        Ok(())
+    }
+
+    /// Keeps the first `len` bytes, if there are more.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+}
+
+impl Deref for KeyBuf {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// A suffix as it is kept: its first bytes as a number that sorts like them, and the rest.
+///
+/// Two suffixes compare as their heads; if these are equal, as their rests; then as their lengths,
+/// for a short suffix is filled up with zeros.
+#[inline]
+pub fn cut(suffix: &[u8]) -> (u32, &[u8]) {
+    if let Some((head, rest)) = suffix.split_first_chunk() {
+        return (u32::from_be_bytes(*head), rest);
+    }
+    let mut head = [0; HEAD_LEN];
+    head[..suffix.len()].copy_from_slice(suffix);
+    (u32::from_be_bytes(head), &[])
+}
+
+/// How many bytes of a suffix are not in its head.
+#[inline]
+pub const fn rest_len(suffix_len: usize) -> usize {
+    suffix_len.saturating_sub(HEAD_LEN)
+}
+
+/// How many bytes two keys have in common at their beginning.
+pub fn common_len(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}

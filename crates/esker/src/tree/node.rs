@@ -1,0 +1,283 @@
+//! One page of the tree, to read.
+//!
+//! A node is a header, the prefix that all its keys have in common, a sorted array of slots, a gap,
+//! and the cells, which grow down from the end of the page. A slot holds the first bytes of its key
+//! behind the prefix, so that a search stays within the slots until these are equal. A leaf's
+//! values are the tree's; an inner node's are the children, each under the least key that it may
+//! hold, but for the first child, which stands in the header. See FORMAT.md, "Tree page".
+//!
+//! Above: all verbs of the tree. Invariant: whatever the bytes are, no call panics; a node that was
+//! parsed has its slots and cells within the page, what a slot says is checked when it is used.
+
+use core::cmp::Ordering;
+use core::ops::Range;
+
+use super::key::{HEAD_LEN, KeyBuf, cut, rest_len};
+use super::pages::{Page, PageId};
+use crate::error::{Error, Result};
+use crate::layout;
+use crate::limits::PAGE_SIZE;
+
+layout! {
+    /// How a page of the tree begins. See FORMAT.md, "Tree page".
+    pub struct NodeHeader: 16 {
+         /// Leaves are at 0, the root is highest.
+         0 => level: u8,
+         /// Zero.
+         1 => unused: [u8; 3],
+         /// Inner nodes: the child for keys below that of the first slot. Leaves: zero.
+         4 => first_child: u32,
+         /// How many slots there are.
+         8 => count: u16,
+        /// Bytes of the prefix, which follows the header.
+        10 => prefix_len: u16,
+        /// Where the lowest cell begins.
+        12 => cells_start: u16,
+        /// Bytes behind `cells_start` that belong to no cell.
+        14 => holes_len: u16,
+    }
+}
+
+layout! {
+    /// One entry of a node; sorted. See FORMAT.md, "Tree slot".
+    pub struct NodeSlot: 10 {
+        /// The first bytes of the suffix as a number, filled up with zeros.
+        0 => head: u32,
+        /// Bytes of the key behind the prefix, the head's included.
+        4 => suffix_len: u16,
+        /// Bytes of the value.
+        6 => value_len: u16,
+        /// Where the cell begins: the suffix behind its head, and the value.
+        8 => cell_start: u16,
+    }
+}
+
+const _: () = assert!(PAGE_SIZE <= u16::MAX as usize);
+
+/// How many slots' heads are repeated behind the header: those at equal steps, so that a search
+/// touches these and one or two more lines of the processor's cache.
+pub const HINTS: usize = 12;
+/// Where in the page the hints are.
+pub(super) const HINTS_RANGE: Range<usize> = NodeHeader::SIZE..NodeHeader::SIZE + HINTS * HEAD_LEN;
+
+/// Slots from one hint to the next; the first hint is for the slot at this index.
+pub(super) const fn hint_step(count: usize) -> usize {
+    count / (HINTS + 1)
+}
+
+/// A slot's bytes.
+pub type RawSlot = [u8; NodeSlot::SIZE];
+
+impl NodeSlot {
+    #[inline]
+    pub(super) fn parse(bytes: &RawSlot) -> Self {
+        Self::decode(bytes).expect("a slot has the bytes of a slot")
+    }
+
+    /// Bytes of the cell.
+    #[inline]
+    pub(super) const fn cell_len(&self) -> usize {
+        rest_len(self.suffix_len as usize) + self.value_len as usize
+    }
+
+    /// Where in the page the value is.
+    #[inline]
+    pub(super) const fn value(&self) -> Range<usize> {
+        let start = self.cell_start as usize + rest_len(self.suffix_len as usize);
+        start..start + self.value_len as usize
+    }
+}
+
+impl NodeHeader {
+    /// The header of a page, with its numbers in order. `Corrupt` when they are not.
+    #[inline]
+    pub(super) fn parse(page: &Page, level: u8) -> Result<Self> {
+        let header = Self::decode(page).expect("a page is longer than its header");
+        let sound = header.level == level
+            && header.slots().end <= header.cells_start as usize
+            && header.cells_start as usize + header.holes_len as usize <= PAGE_SIZE;
+        if sound { Ok(header) } else { Err(Error::Corrupt) }
+    }
+
+    /// Where in the page the prefix is.
+    #[inline]
+    pub(super) const fn prefix(&self) -> Range<usize> {
+        HINTS_RANGE.end..HINTS_RANGE.end + self.prefix_len as usize
+    }
+
+    /// Where in the page the slots are.
+    #[inline]
+    pub(super) const fn slots(&self) -> Range<usize> {
+        let start = self.prefix().end;
+        start..start + self.count as usize * NodeSlot::SIZE
+    }
+
+    /// Bytes between slots and cells.
+    #[inline]
+    pub(super) const fn gap_len(&self) -> usize {
+        self.cells_start as usize - self.slots().end
+    }
+
+    /// Bytes that say something.
+    pub(super) const fn used_len(&self) -> usize {
+        PAGE_SIZE - self.gap_len() - self.holes_len as usize
+    }
+}
+
+/// Where a key is, or else where it would have to go; as of a slice's `binary_search`.
+pub type Place = core::result::Result<usize, usize>;
+
+/// A page whose header was checked.
+pub struct Node<'a> {
+    pub page: &'a Page,
+    pub header: NodeHeader,
+    pub prefix: &'a [u8],
+    pub slots: &'a [RawSlot],
+}
+
+impl<'a> Node<'a> {
+    /// The node in `page`, which is on `level`. `Corrupt` when it cannot be.
+    #[inline]
+    pub fn parse(page: &'a Page, level: u8) -> Result<Self> {
+        let header = NodeHeader::parse(page, level)?;
+        let prefix = page.get(header.prefix()).ok_or(Error::Corrupt)?;
+        let (slots, _) = page.get(header.slots()).ok_or(Error::Corrupt)?.as_chunks();
+        Ok(Self { page, header, prefix, slots })
+    }
+
+    /// How many entries there are.
+    #[inline]
+    pub const fn count(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[inline]
+    pub fn slot(&self, index: usize) -> Result<NodeSlot> {
+        self.slots.get(index).map(NodeSlot::parse).ok_or(Error::Corrupt)
+    }
+
+    #[inline]
+    fn bytes(&self, range: Range<usize>) -> Result<&'a [u8]> {
+        self.page.get(range).ok_or(Error::Corrupt)
+    }
+
+    /// The value of an entry.
+    #[inline]
+    pub fn value(&self, index: usize) -> Result<&'a [u8]> {
+        self.bytes(self.slot(index)?.value())
+    }
+
+    /// Puts the prefix into `key`; then [`Self::entry`] may be called with it.
+    #[inline]
+    pub fn begin(&self, key: &mut KeyBuf) -> Result<()> {
+        key.set_tail(0, self.prefix)
+    }
+
+    /// The value of an entry; its key's suffix goes into `key`, which holds the prefix already.
+    #[inline]
+    pub fn entry(&self, index: usize, key: &mut KeyBuf) -> Result<&'a [u8]> {
+        let slot = self.slot(index)?;
+        let (suffix_len, start) = (slot.suffix_len as usize, slot.cell_start as usize);
+        let cell = self.bytes(start..start + slot.cell_len())?;
+        let (rest, value) = cell.split_at(rest_len(suffix_len));
+        let head = slot.head.to_be_bytes();
+        key.set_tail(self.prefix.len(), &head[..suffix_len.min(HEAD_LEN)])?;
+        if !rest.is_empty() {
+            key.set_tail(self.prefix.len() + HEAD_LEN, rest)?;
+        }
+        Ok(value)
+    }
+
+    /// The whole key of an entry.
+    pub fn key(&self, index: usize) -> Result<KeyBuf> {
+        let mut key = KeyBuf::new();
+        self.begin(&mut key)?;
+        self.entry(index, &mut key)?;
+        Ok(key)
+    }
+
+    /// Where `key` is or would go.
+    #[inline]
+    pub fn find(&self, key: &[u8]) -> Result<Place> {
+        let Some(suffix) = key.strip_prefix(self.prefix) else {
+            return Ok(Err(if key < self.prefix { 0 } else { self.count() }));
+        };
+        let (head, rest) = cut(suffix);
+        let Range { start: mut low, end: mut high } = self.narrow(head);
+        while low < high {
+            let middle = low.midpoint(high);
+            let slot = NodeSlot::parse(&self.slots[middle]);
+            let order = match slot.head.cmp(&head) {
+                Ordering::Equal => self.compare(&slot, rest, suffix.len())?,
+                order => order,
+            };
+            match order {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Ok(Ok(middle)),
+            }
+        }
+        Ok(Err(low))
+    }
+
+    /// The slots that a key with this head must be among, as far as the hints tell.
+    #[inline]
+    fn narrow(&self, head: u32) -> Range<usize> {
+        let (count, step) = (self.count(), hint_step(self.count()));
+        if step == 0 {
+            return 0..count;
+        }
+        // As wide as the hints, so that it compiles to a few instructions on many hints at once.
+        let (mut below, mut up_to) = (0u32, 0u32);
+        for hint in self.page[HINTS_RANGE].as_chunks().0 {
+            let hint = u32::from_le_bytes(*hint);
+            below += u32::from(hint < head);
+            up_to += u32::from(hint <= head);
+        }
+        let (below, up_to) = (below as usize, up_to as usize);
+        let low = if below == 0 { 0 } else { below * step + 1 };
+        let high = if up_to == HINTS { count } else { (up_to + 1) * step };
+        low..high
+    }
+
+    /// A slot's key with another of the same head.
+    #[inline]
+    fn compare(&self, slot: &NodeSlot, rest: &[u8], suffix_len: usize) -> Result<Ordering> {
+        let own_len = slot.suffix_len as usize;
+        let start = slot.cell_start as usize;
+        let own = self.bytes(start..start + rest_len(own_len))?;
+        Ok(own.cmp(rest).then(own_len.cmp(&suffix_len)))
+    }
+
+    /// Which child `key` belongs to, the first being 0.
+    #[inline]
+    pub fn route(&self, key: &[u8]) -> Result<usize> {
+        Ok(match self.find(key)? {
+            Ok(index) => index + 1,
+            Err(index) => index,
+        })
+    }
+
+    /// A child; there is one more than there are slots.
+    #[inline]
+    pub fn child(&self, index: usize) -> Result<PageId> {
+        let Some(index) = index.checked_sub(1) else {
+            return Ok(PageId(self.header.first_child));
+        };
+        PageId::from_value(self.value(index)?)
+    }
+}
+
+impl PageId {
+    /// As an inner node's value.
+    pub(super) const fn to_value(self) -> [u8; 4] {
+        self.0.to_le_bytes()
+    }
+
+    /// From an inner node's value.
+    #[inline]
+    pub(super) fn from_value(value: &[u8]) -> Result<Self> {
+        let bytes = value.try_into().map_err(|_| Error::Corrupt)?;
+        Ok(Self(u32::from_le_bytes(bytes)))
+    }
+}

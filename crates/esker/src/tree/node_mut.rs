@@ -1,0 +1,182 @@
+//! One page of the tree, to change in place.
+//!
+//! Above: insert.rs, remove.rs, and sequence.rs, which builds new pages with it. Below: the format
+//! in node.rs. Invariant: once saved, this is a page that [`Node::parse`](super::node::Node::parse)
+//! takes, with its slots in the order that the caller gave them.
+
+use core::ops::Range;
+
+use super::key::{HEAD_LEN, cut, rest_len};
+use super::node::{HINTS, HINTS_RANGE, NodeHeader, NodeSlot, hint_step};
+use super::pages::{Page, PageId};
+use crate::error::{Error, Result};
+use crate::limits::PAGE_SIZE;
+
+/// A page whose header was checked.
+pub struct NodeMut<'a> {
+    page: &'a mut Page,
+    header: NodeHeader,
+    /// The least slot that is not what it was,
+    changed: usize,
+    /// when hints were this far apart.
+    step: usize,
+}
+
+impl<'a> NodeMut<'a> {
+    /// An empty node instead of what is in `page`. `Corrupt` when the prefix is longer than any
+    /// key.
+    pub fn create(page: &'a mut Page, level: u8, first: PageId, prefix: &[u8]) -> Result<Self> {
+        let header = NodeHeader {
+            level,
+            unused: [0; 3],
+            first_child: first.0,
+            count: 0,
+            prefix_len: prefix.len() as u16,
+            cells_start: PAGE_SIZE as u16,
+            holes_len: 0,
+        };
+        page.get_mut(header.prefix()).ok_or(Error::Corrupt)?.copy_from_slice(prefix);
+        Ok(Self { page, header, changed: 0, step: 0 })
+    }
+
+    /// The node in `page`, which is on `level`. `Corrupt` when it cannot be.
+    pub fn parse(page: &'a mut Page, level: u8) -> Result<Self> {
+        let header = NodeHeader::parse(page, level)?;
+        let step = hint_step(header.count as usize);
+        Ok(Self { page, header, changed: usize::MAX, step })
+    }
+
+    /// Writes the header and the hints, which tell of the slots: after all changes.
+    pub fn save(&mut self) {
+        self.page[..NodeHeader::SIZE].copy_from_slice(&self.header.encode());
+        let step = hint_step(self.header.count as usize);
+        if step == 0 {
+            self.page[HINTS_RANGE].fill(0);
+            return;
+        }
+        for hint in 0..HINTS {
+            let slot = (hint + 1) * step;
+            if slot >= self.changed || step != self.step {
+                // The head is the first field of a slot.
+                let (source, target) = (self.slot_start(slot), HINTS_RANGE.start + hint * HEAD_LEN);
+                self.page.copy_within(source..source + HEAD_LEN, target);
+            }
+        }
+    }
+
+    fn slot_start(&self, index: usize) -> usize {
+        self.header.slots().start + index * NodeSlot::SIZE
+    }
+
+    fn slot(&self, index: usize) -> Result<NodeSlot> {
+        if index >= self.header.count as usize {
+            return Err(Error::Corrupt);
+        }
+        NodeSlot::decode(&self.page[self.slot_start(index)..]).ok_or(Error::Corrupt)
+    }
+
+    fn set_slot(&mut self, index: usize, slot: &NodeSlot) {
+        let start = self.slot_start(index);
+        self.page[start..start + NodeSlot::SIZE].copy_from_slice(&slot.encode());
+    }
+
+    /// A new cell in the gap, which is wide enough, and the slot to go with it.
+    fn add_cell(&mut self, suffix: &[u8], value: &[u8]) -> NodeSlot {
+        let (head, rest) = cut(suffix);
+        let end = self.header.cells_start as usize;
+        let middle = end - value.len();
+        let start = middle - rest.len();
+        self.page[start..middle].copy_from_slice(rest);
+        self.page[middle..end].copy_from_slice(value);
+        self.header.cells_start = start as u16;
+        NodeSlot {
+            head,
+            suffix_len: suffix.len() as u16,
+            value_len: value.len() as u16,
+            cell_start: start as u16,
+        }
+    }
+
+    /// A new entry at `index`, if it has the node's prefix and fits without moving other cells.
+    pub fn insert(&mut self, index: usize, key: &[u8], value: &[u8]) -> bool {
+        let Some(suffix) = key.strip_prefix(&self.page[self.header.prefix()]) else {
+            return false;
+        };
+        if NodeSlot::SIZE + rest_len(suffix.len()) + value.len() > self.header.gap_len() {
+            return false;
+        }
+        let slots = self.header.slots();
+        let slot = self.add_cell(suffix, value);
+        let start = self.slot_start(index);
+        self.page.copy_within(start..slots.end, start + NodeSlot::SIZE);
+        self.header.count += 1;
+        self.changed = self.changed.min(index);
+        self.set_slot(index, &slot);
+        true
+    }
+
+    /// Another value for an entry, if it fits without moving other cells.
+    pub fn replace(&mut self, index: usize, value: &[u8]) -> Result<bool> {
+        let mut slot = self.slot(index)?;
+        let cell_start = slot.cell_start as usize;
+        let rest = cell_start..slot.value().start;
+        if value.len() <= slot.value_len as usize {
+            let hole_len = slot.value_len as usize - value.len();
+            slot.value_len = value.len() as u16;
+            let target = self.page.get_mut(slot.value()).ok_or(Error::Corrupt)?;
+            target.copy_from_slice(value);
+            self.add_hole(hole_len)?;
+        } else {
+            if rest.len() + value.len() > self.header.gap_len() {
+                return Ok(false);
+            }
+            self.page.get(rest.clone()).ok_or(Error::Corrupt)?;
+            self.add_hole(slot.cell_len())?;
+            let end = self.header.cells_start as usize;
+            let start = end - value.len() - rest.len();
+            self.page.copy_within(rest, start);
+            self.page[end - value.len()..end].copy_from_slice(value);
+            self.header.cells_start = start as u16;
+            (slot.cell_start, slot.value_len) = (start as u16, value.len() as u16);
+        }
+        self.set_slot(index, &slot);
+        Ok(true)
+    }
+
+    /// Some entries go.
+    pub fn remove(&mut self, range: Range<usize>) -> Result<()> {
+        for index in range.clone() {
+            self.add_hole(self.slot(index)?.cell_len())?;
+        }
+        let (start, end) = (self.slot_start(range.start), self.slot_start(range.end));
+        let slots = self.header.slots();
+        self.page.copy_within(end..slots.end, start);
+        self.header.count -= range.len() as u16;
+        self.changed = self.changed.min(range.start);
+        if self.header.count == 0 {
+            (self.header.cells_start, self.header.holes_len) = (PAGE_SIZE as u16, 0);
+        }
+        Ok(())
+    }
+
+    /// Another first child of an inner node.
+    pub fn set_first_child(&mut self, child: PageId) {
+        self.header.first_child = child.0;
+    }
+
+    /// The value of an entry, to be changed.
+    pub fn into_value(self, index: usize) -> Result<&'a mut [u8]> {
+        let range = self.slot(index)?.value();
+        self.page.get_mut(range).ok_or(Error::Corrupt)
+    }
+
+    /// Bytes of a cell are no longer needed.
+    fn add_hole(&mut self, len: usize) -> Result<()> {
+        let holes_len = self.header.holes_len as usize + len;
+        if self.header.cells_start as usize + holes_len > PAGE_SIZE {
+            return Err(Error::Corrupt);
+        }
+        self.header.holes_len = holes_len as u16;
+        Ok(())
+    }
+}

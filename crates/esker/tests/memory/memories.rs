@@ -1,0 +1,81 @@
+//! Memories that fail.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use esker::ground::{Heap, Memory};
+use esker::{Error, Result};
+
+/// Grows in the smallest steps, fails to grow at every so-manieth call, and never past a limit.
+pub struct Liar {
+    heap: Heap,
+    calls: AtomicU64,
+    nth: u64,
+    limit: u64,
+}
+
+impl Liar {
+    pub fn new(nth: u64, limit: u64) -> Self {
+        Self { heap: Heap::new(), calls: AtomicU64::new(0), nth, limit }
+    }
+}
+
+impl Memory for Liar {
+    fn size(&self) -> u64 {
+        self.heap.size()
+    }
+
+    fn grow(&self, size: u64) -> Result<()> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        if size > self.limit || call.is_multiple_of(self.nth) {
+            return Err(Error::NoSpace);
+        }
+        self.heap.grow(size)
+    }
+
+    fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        self.heap.read(at, target)
+    }
+
+    fn write(&self, at: u64, source: &[u8]) -> Result<()> {
+        self.heap.write(at, source)
+    }
+
+    /// What is released turns to rubbish, to show who goes on reading it.
+    fn release(&self, at: u64, len: u64) {
+        let _ = self.heap.write(at, &vec![0xdd; len as usize]);
+    }
+}
+
+/// Refuses to be written when told to.
+#[derive(Default)]
+pub struct Broken {
+    heap: Heap,
+    fails: std::sync::atomic::AtomicBool,
+}
+
+impl Broken {
+    pub fn fail(&self, fails: bool) {
+        self.fails.store(fails, Ordering::Relaxed);
+    }
+}
+
+impl Memory for Broken {
+    fn size(&self) -> u64 {
+        self.heap.size()
+    }
+
+    fn grow(&self, size: u64) -> Result<()> {
+        self.heap.grow(size)
+    }
+
+    fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        self.heap.read(at, target)
+    }
+
+    fn write(&self, at: u64, source: &[u8]) -> Result<()> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(Error::Corrupt);
+        }
+        self.heap.write(at, source)
+    }
+}

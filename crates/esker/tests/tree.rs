@@ -1,0 +1,492 @@
+//! The tree against `BTreeMap`, against pages that lie, and against pages that run out.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included};
+use std::ops::ControlFlow::{Break, Continue};
+use std::sync::Arc;
+
+use esker::error::{Error, Result};
+use esker::ground::Budget;
+use esker::limits::{KEY_LEN_MAX, PAGE_SIZE, VALUE_LEN_MAX};
+use esker::tree::{HeapPages, NodeHeader, NodeSlot, Page, PageId, Pages, Tree};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn heap() -> HeapPages {
+    HeapPages::new(Arc::new(Budget::new(u64::MAX)))
+}
+
+/// Numbers that look random: xorshift64*.
+struct Rng(u64);
+
+impl Rng {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 8
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+}
+
+/// What the keys of a run look like.
+#[derive(Clone, Copy, Debug)]
+enum Taste {
+    /// Inode, kind, and a short rest.
+    Usual,
+    /// A few letters, often prefixes of one another, some empty.
+    Nested,
+    /// Zeros and few ones: heads that are filled up must not be taken for longer keys.
+    Zeros,
+    /// As long as can be, different at the end.
+    Long,
+    /// Long shared prefixes, and now and then a key that has nothing of them.
+    Outsiders,
+}
+
+const TASTES: [Taste; 5] =
+    [Taste::Usual, Taste::Nested, Taste::Zeros, Taste::Long, Taste::Outsiders];
+
+fn key(rng: &mut Rng, taste: Taste) -> Vec<u8> {
+    match taste {
+        Taste::Usual => {
+            let mut key = (rng.below(20) as u64 * 300).to_be_bytes().to_vec();
+            key.push(rng.below(4) as u8);
+            let len = rng.below(12);
+            key.extend(rng.bytes(len));
+            key
+        }
+        Taste::Nested => vec![b'a'; rng.below(KEY_LEN_MAX + 1)],
+        Taste::Zeros => (0..rng.below(12)).map(|_| u8::from(rng.below(4) == 0)).collect(),
+        Taste::Long => {
+            let mut key = vec![7; KEY_LEN_MAX];
+            let at = rng.below(4) * 64;
+            key[at] = rng.below(3) as u8;
+            key[KEY_LEN_MAX - 2..].copy_from_slice(&(rng.below(3000) as u16).to_be_bytes());
+            key
+        }
+        Taste::Outsiders => {
+            let stem = [100, 101, 200][rng.below(3)];
+            let mut key = vec![stem; if rng.below(8) == 0 { rng.below(255) } else { 250 }];
+            let len = rng.below(4);
+            key.extend(rng.bytes(len));
+            if rng.below(50) == 0 {
+                let at = rng.below(key.len() + 1);
+                key.insert(at, rng.next() as u8);
+            }
+            key
+        }
+    }
+}
+
+fn value(rng: &mut Rng) -> Vec<u8> {
+    let len = match rng.below(10) {
+        0 => 0,
+        1 => rng.below(VALUE_LEN_MAX + 1),
+        2 => VALUE_LEN_MAX,
+        _ => rng.below(40),
+    };
+    rng.bytes(len)
+}
+
+fn entries<P: Pages>(tree: &Tree<P>) -> Model {
+    let mut found = Model::new();
+    tree.scan(&[], |key, value| {
+        assert!(found.last_key_value().is_none_or(|(last, _)| **last < *key), "order");
+        found.insert(key.to_vec(), value.to_vec());
+        Continue(())
+    })
+    .unwrap();
+    found
+}
+
+/// One operation on both, with what they say compared.
+fn step<P: Pages>(
+    rng: &mut Rng,
+    taste: Taste,
+    growing: bool,
+    tree: &mut Tree<P>,
+    model: &mut Model,
+) {
+    let key = key(rng, taste);
+    match rng.below(20) {
+        0..=8 if growing => put(tree, model, key, value(rng)),
+        0..=8 => assert_eq!(tree.remove(&key).unwrap(), model.remove(&key).is_some()),
+        9 | 10 => put(tree, model, key, value(rng)),
+        11 | 12 => assert_eq!(tree.remove(&key).unwrap(), model.remove(&key).is_some()),
+        13 => {
+            let edited = tree.edit(&key, |value| value.fill(5)).unwrap();
+            assert_eq!(edited, model.get_mut(&key).map(|value| value.fill(5)));
+        }
+        14 | 15 => {
+            let found = tree.floor(&key, |key, value| (key.to_vec(), value.to_vec())).unwrap();
+            let expected = model.range(..=key).next_back();
+            assert_eq!(found, expected.map(|(key, value)| (key.clone(), value.clone())));
+        }
+        16 => {
+            let mut left = rng.below(300);
+            let mut expected = model.range(key.clone()..);
+            tree.scan(&key, |key, value| {
+                let (expected_key, expected_value) = expected.next().unwrap();
+                assert_eq!((key, value), (&**expected_key, &**expected_value));
+                left = left.saturating_sub(1);
+                if left == 0 { Break(()) } else { Continue(()) }
+            })
+            .unwrap();
+            assert!(left == 0 || expected.next().is_none());
+        }
+        17 if rng.below(8) == 0 => remove_range(tree, model, &key, &self::key(rng, taste)),
+        17 => {
+            let to = [&*key, &[1]].concat();
+            remove_range(tree, model, &key, &to);
+        }
+        _ => {
+            let found = tree.get(&key, <[u8]>::to_vec).unwrap();
+            assert_eq!(found.as_ref(), model.get(&key));
+        }
+    }
+}
+
+fn put<P: Pages>(tree: &mut Tree<P>, model: &mut Model, key: Vec<u8>, value: Vec<u8>) {
+    tree.put(&key, &value).unwrap();
+    model.insert(key, value);
+}
+
+fn remove_range<P: Pages>(tree: &mut Tree<P>, model: &mut Model, from: &[u8], to: &[u8]) {
+    let mut told = Vec::new();
+    let removed =
+        tree.remove_range(from, to, |key, value| told.push((key.to_vec(), value.to_vec())));
+    let expected: Vec<_> = if from < to {
+        model
+            .range::<[u8], _>((Included(from), Excluded(to)))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    } else {
+        Vec::new()
+    };
+    assert_eq!(removed, Ok(expected.len()));
+    assert!(told == expected);
+    model.retain(|key, _| &**key < from || &**key >= to);
+}
+
+/// Names the seed of a run that panics.
+struct Seed(u64, Taste);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("seed {}, {:?}", self.0, self.1);
+        }
+    }
+}
+
+fn seeds(count: u64) -> impl Iterator<Item = Seed> {
+    (0..count).flat_map(|seed| TASTES.map(|taste| Seed(seed, taste)))
+}
+
+#[test]
+fn does_what_a_btreemap_does() {
+    for seed in seeds(12) {
+        let mut rng = Rng::new(seed.0);
+        let (mut tree, mut model) = (Tree::new(heap()).unwrap(), Model::new());
+        for round in 0..12 {
+            let growing = rng.below(3) > 0;
+            for _ in 0..rng.below(2000) {
+                step(&mut rng, seed.1, growing, &mut tree, &mut model);
+            }
+            let census = tree.check().unwrap();
+            assert_eq!(census.entries, model.len());
+            assert_eq!(census.pages, tree.pages().used(), "round {round}");
+            assert!(entries(&tree) == model);
+        }
+        remove_range(&mut tree, &mut model, &[], &[255; KEY_LEN_MAX]);
+        assert_eq!(tree.pages().used(), 1);
+    }
+}
+
+#[test]
+fn refuses_what_is_too_long() {
+    let mut tree = Tree::new(heap()).unwrap();
+    assert_eq!(tree.put(&[0; KEY_LEN_MAX + 1], &[]), Err(Error::TooBig));
+    assert_eq!(tree.put(&[], &[0; VALUE_LEN_MAX + 1]), Err(Error::TooBig));
+    assert_eq!(tree.get(&[0; KEY_LEN_MAX + 1], |_| ()), Ok(None));
+    assert_eq!(tree.remove(&[0; 5000]), Ok(false));
+    assert_eq!(tree.check().unwrap().entries, 0);
+}
+
+#[test]
+fn gives_back_every_page() {
+    let budget = Arc::new(Budget::new(u64::MAX));
+    for by_range in [false, true] {
+        let mut tree = Tree::new(HeapPages::new(budget.clone())).unwrap();
+        let mut rng = Rng::new(3);
+        let mut keys: Vec<_> =
+            (0..50_000u64).map(|number| (number * 7919 % 50_000).to_be_bytes()).collect();
+        for key in &keys {
+            tree.put(key, &[1; 20]).unwrap();
+        }
+        let full = tree.pages().bytes();
+        assert_eq!(budget.used(), full as u64);
+        if by_range {
+            let removed = tree.remove_range(&1000u64.to_be_bytes(), &[255], |_, _| ()).unwrap();
+            assert_eq!(removed, 49_000);
+            assert!(tree.check().unwrap().pages < 16);
+            keys.retain(|key| u64::from_be_bytes(*key) < 1000);
+        }
+        while !keys.is_empty() {
+            let key = keys.swap_remove(rng.below(keys.len()));
+            assert_eq!(tree.remove(&key), Ok(true));
+            if keys.len() % 10_000 == 0 {
+                let census = tree.check().unwrap();
+                assert_eq!(census.pages, tree.pages().used());
+                assert!(census.bytes * 5 >= (census.pages - 1) * PAGE_SIZE, "{census:?}");
+            }
+        }
+        assert_eq!(tree.pages().used(), 1);
+        assert!(tree.pages().bytes() <= full / 50);
+        drop(tree);
+        assert_eq!(budget.used(), 0);
+    }
+}
+
+/// Bytes of the tree that say something, in percent.
+fn fill<P: Pages>(tree: &Tree<P>) -> usize {
+    let census = tree.check().unwrap();
+    census.bytes * 100 / (census.pages * PAGE_SIZE)
+}
+
+#[test]
+fn ascending_keys_leave_full_pages() {
+    let key = |ino: u64, number: u64| [ino.to_be_bytes(), number.to_be_bytes()].concat();
+    let mut tree = Tree::new(heap()).unwrap();
+    for number in 0..100_000 {
+        tree.put(&key(number >> 5, number), &[3; 12]).unwrap();
+    }
+    assert!(fill(&tree) >= 95, "{} %", fill(&tree));
+    // In the middle of the tree.
+    for number in 0..100_000 {
+        tree.put(&key(1000, 32_768 + number), &[3; 12]).unwrap();
+    }
+    assert!(fill(&tree) >= 95, "{} %", fill(&tree));
+    for number in 0..100_000 {
+        tree.put(&key(number % 1000, number + (1 << 30)), &[3; 12]).unwrap();
+    }
+    assert!(fill(&tree) >= 60, "{} %", fill(&tree));
+}
+
+/// Pages of which there are no more than were reserved.
+struct Scarce {
+    heap: HeapPages,
+    left: usize,
+}
+
+impl Pages for Scarce {
+    type Ref<'a> = &'a Page;
+
+    fn get(&self, id: PageId) -> Result<&Page> {
+        self.heap.get(id)
+    }
+
+    fn edit(&mut self, id: PageId) -> Result<&mut Page> {
+        self.heap.edit(id)
+    }
+
+    fn allocate(&mut self) -> Result<PageId> {
+        self.left = self.left.checked_sub(1).ok_or(Error::NoSpace)?;
+        self.heap.allocate()
+    }
+
+    fn free(&mut self, id: PageId) {
+        self.left += 1;
+        self.heap.free(id);
+    }
+
+    fn reserve(&mut self, count: usize) -> Result<()> {
+        self.left = count;
+        Ok(())
+    }
+}
+
+#[test]
+fn reserved_puts_do_not_fail() {
+    for seed in seeds(6) {
+        let mut rng = Rng::new(seed.0);
+        let mut tree = Tree::new(Scarce { heap: heap(), left: 1 }).unwrap();
+        let mut model = Model::new();
+        for _ in 0..1500 {
+            let puts = rng.below(9);
+            tree.reserve_puts(puts).unwrap();
+            for _ in 0..puts {
+                put(&mut tree, &mut model, key(&mut rng, seed.1), value(&mut rng));
+                if rng.below(3) == 0 {
+                    let key = key(&mut rng, seed.1);
+                    assert_eq!(tree.remove(&key).unwrap(), model.remove(&key).is_some());
+                }
+            }
+        }
+        assert!(entries(&tree) == model);
+        tree.check().unwrap();
+        let puts = 3000;
+        tree.reserve_puts(puts).unwrap();
+        for _ in 0..puts {
+            put(&mut tree, &mut model, key(&mut rng, seed.1), value(&mut rng));
+        }
+        tree.check().unwrap();
+    }
+}
+
+#[test]
+fn a_put_without_space_changes_nothing() {
+    for seed in seeds(4) {
+        let mut rng = Rng::new(seed.0);
+        let mut tree = Tree::new(Scarce { heap: heap(), left: 1 }).unwrap();
+        let (mut model, mut refused) = (Model::new(), 0);
+        for round in 0..4000 {
+            tree.pages_mut().left = rng.below(3);
+            let (key, value) = (key(&mut rng, seed.1), value(&mut rng));
+            let used = tree.pages().heap.used();
+            match tree.put(&key, &value) {
+                Ok(()) => drop(model.insert(key, value)),
+                Err(error) => {
+                    assert_eq!(error, Error::NoSpace);
+                    assert_eq!(tree.pages().heap.used(), used);
+                    refused += 1;
+                }
+            }
+            if round % 100 == 0 {
+                tree.check().unwrap();
+                assert!(entries(&tree) == model);
+            }
+        }
+        assert!(refused > 0);
+    }
+}
+
+/// Every operation, whatever comes of it.
+fn try_everything(rng: &mut Rng, taste: Taste, tree: &mut Tree<HeapPages>) {
+    let mut steps = 0;
+    let _ = tree.check();
+    let _ = tree.scan(&[], |_, _| {
+        steps += 1;
+        assert!(steps < 1_000_000, "an endless scan");
+        Continue(())
+    });
+    for _ in 0..60 {
+        let (key, to) = (key(rng, taste), key(rng, taste));
+        let _ = tree.get(&key, |value| value.len());
+        let _ = tree.floor(&key, |key, value| key.len() + value.len());
+        let _ = tree.edit(&key, |value| value.fill(1));
+        let _ = tree.scan(&key, |_, _| if rng.below(50) == 0 { Break(()) } else { Continue(()) });
+        let _ = tree.put(&key, &value(rng));
+        let _ = tree.remove(&to);
+        if rng.below(10) == 0 {
+            let _ = tree.remove_range(&key, &to, |_, _| ());
+        }
+    }
+    let _ = tree.remove_range(&[], &[255; 9], |_, _| ());
+}
+
+#[test]
+fn hostile_pages_neither_panic_nor_loop() {
+    for seed in seeds(60) {
+        let mut rng = Rng::new(seed.0 + 1000);
+        let mut tree = Tree::new(heap()).unwrap();
+        for _ in 0..rng.below(2000) {
+            tree.put(&key(&mut rng, seed.1), &value(&mut rng)).unwrap();
+        }
+        let ids: Vec<_> = (0..tree.pages().used() as u32).map(PageId).collect();
+        for _ in 0..=rng.below(6) {
+            let id = ids[rng.below(ids.len())];
+            let other = *tree.pages().get(ids[rng.below(ids.len())]).unwrap();
+            let noise = rng.bytes(PAGE_SIZE);
+            let page = tree.pages_mut().edit(id).unwrap();
+            match rng.below(10) {
+                // A page in another's place: the same page twice, a leaf as its own parent.
+                0 => *page = other,
+                1 => page.copy_from_slice(&noise),
+                2 => page.fill(if rng.below(2) == 0 { 0 } else { 255 }),
+                // A sound header over noise.
+                3 => page[NodeHeader::SIZE..].copy_from_slice(&noise[NodeHeader::SIZE..]),
+                // Where it hurts: the header and the first slots.
+                4..=7 => {
+                    for _ in 0..=rng.below(4) {
+                        let end = NodeHeader::SIZE + 20 * NodeSlot::SIZE;
+                        page[rng.below(end)] ^= 1 << rng.below(8);
+                    }
+                }
+                _ => page[rng.below(PAGE_SIZE)] = rng.next() as u8,
+            }
+        }
+        try_everything(&mut rng, seed.1, &mut tree);
+    }
+}
+
+#[test]
+fn check_sees_damage() {
+    let mut rng = Rng::new(5);
+    let (mut seen, rounds) = (0, 400);
+    for _ in 0..rounds {
+        let mut tree = Tree::new(heap()).unwrap();
+        for _ in 0..200 {
+            tree.put(&key(&mut rng, Taste::Usual), &[]).unwrap();
+        }
+        let id = PageId(rng.below(tree.pages().used()) as u32);
+        let at = rng.below(NodeHeader::SIZE + 10 * NodeSlot::SIZE);
+        tree.pages_mut().edit(id).unwrap()[at] ^= 1 << rng.below(8);
+        seen += usize::from(tree.check() == Err(Error::Corrupt));
+    }
+    // A flipped bit may make another sound key.
+    assert!(seen >= rounds * 3 / 4, "{seen}");
+}
+
+#[test]
+fn chunks_come_and_go() {
+    let chunk = {
+        let mut pages = heap();
+        pages.allocate().unwrap();
+        pages.bytes()
+    };
+    let per_chunk = chunk / PAGE_SIZE;
+    let budget = Arc::new(Budget::new(3 * chunk as u64 + 1));
+    let mut pages = HeapPages::new(budget.clone());
+    let ids: Vec<_> = (0..3 * per_chunk).map(|_| pages.allocate().unwrap()).collect();
+    assert_eq!(pages.allocate(), Err(Error::NoSpace));
+    assert_eq!(pages.reserve(1), Err(Error::NoSpace));
+    pages.overdraft(true);
+    pages.reserve(per_chunk).unwrap();
+    assert_eq!(budget.used(), 4 * chunk as u64);
+    pages.overdraft(false);
+    pages.reserve(0).unwrap();
+    assert_eq!(budget.used(), 3 * chunk as u64);
+    // The middle one empties and goes; what is freed and freed again counts once.
+    for id in &ids[per_chunk..2 * per_chunk] {
+        pages.free(*id);
+        pages.free(*id);
+    }
+    assert_eq!((pages.bytes(), pages.used()), (2 * chunk, 2 * per_chunk));
+    assert_eq!(pages.get(ids[per_chunk]), Err(Error::Corrupt));
+    assert_eq!(pages.edit(PageId(u32::MAX)), Err(Error::Corrupt));
+    // Low pages come first, and a chunk that is there before one that is not.
+    pages.free(ids[3 * per_chunk - 1]);
+    pages.free(ids[1]);
+    assert_eq!(pages.allocate(), Ok(ids[1]));
+    assert_eq!(pages.allocate(), Ok(ids[3 * per_chunk - 1]));
+    assert_eq!(pages.allocate(), Ok(ids[per_chunk]));
+    // What is reserved stays although its chunk is empty.
+    pages.reserve(3).unwrap();
+    pages.free(ids[per_chunk]);
+    assert_eq!(budget.used(), 3 * chunk as u64);
+    drop(pages);
+    assert_eq!(budget.used(), 0);
+}
