@@ -1,7 +1,8 @@
 //! Doubting everything: walks all keys and compares what they say about each other.
 //!
-//! Neighbours: `finding` lists what can be wrong. Invariant: nothing is changed, and nothing that is read is
-//! believed. Run it while nobody changes the home: it looks at one sub-tree after the other.
+//! Neighbours: `finding` lists what can be wrong. Invariant: nothing is changed, and nothing that
+//! is read is believed. Run it while nobody changes the home: it looks at one sub-tree after the
+//! other.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -35,7 +36,8 @@ struct Seen {
     granules: u64,
     /// Where the last extent ended.
     end: u64,
-    /// The next piece of an extended attribute that is being passed, and its name's place in the key order.
+    /// The next piece of an extended attribute that is being passed, and its name's place in the
+    /// key order.
     pieces: (Vec<u8>, u16),
 }
 
@@ -50,8 +52,9 @@ struct Survey {
 }
 
 impl<M: Memory> Home<M> {
-    /// Everything that contradicts itself; empty when the home is sound. An inode without names whose link count
-    /// says so is not a finding: somebody may hold it ([`orphans`](Self::orphans)).
+    /// Everything that contradicts itself; empty when the home is sound. An inode without names
+    /// whose link count says so is not a finding: somebody may hold it
+    /// ([`orphans`](Self::orphans)).
     pub fn check(&self) -> Vec<Finding> {
         let mut survey = Survey::default();
         let mut pages = 0;

@@ -6,8 +6,9 @@
 //! 4. move bytes that readers can see (before 3 when nothing needs to be reserved);
 //! 5. apply, unlock, let go of space that was given up.
 //!
-//! Neighbours: `space` takes back what a plan claimed or drops. Invariant: an error before step 4 leaves no
-//! trace, and one behind it breaks the home for good: it answers reads, and `Io` to changes.
+//! Neighbours: `space` takes back what a plan claimed or drops. Invariant: an error before step 4
+//! leaves no trace, and one behind it breaks the home for good: it answers reads, and `Io` to
+//! changes.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -35,13 +36,14 @@ const OVERDRAFT_MAX: u64 = 1 << 20;
 struct Targets {
     groups: u64,
     puts: [u32; SUBTREES],
+    total: u32,
 }
 
 const _: () = assert!(SUBTREES <= u64::BITS as usize);
 
 impl Targets {
     fn new<M>(plan: &Plan<'_, '_, M>) -> Self {
-        let mut targets = Self { groups: 0, puts: [0; SUBTREES] };
+        let mut targets = Self { groups: 0, puts: [0; SUBTREES], total: 0 };
         for staged in plan.inodes.iter().filter(|staged| staged.stored || !staged.dropped) {
             let mut puts = u32::from(staged.inline_changed);
             let steps = staged.window.difference();
@@ -62,10 +64,7 @@ impl Targets {
         let group = keys::group(ino);
         self.groups |= 1 << group;
         self.puts[group] += puts;
-    }
-
-    fn need_puts(&self) -> bool {
-        self.puts.iter().any(|&puts| puts > 0)
+        self.total += puts;
     }
 }
 
@@ -152,7 +151,7 @@ impl<'h, M: Memory> Plan<'h, '_, M> {
         let (hidden, rest) = jobs.split_at(visible);
         self.run(hidden)?;
         let targets = Targets::new(self);
-        let early = !targets.need_puts();
+        let early = targets.total == 0;
         if early && !rest.is_empty() {
             *point_of_no_return = true;
             self.run(rest)?;
@@ -282,9 +281,9 @@ fn apply_record(tree: &mut SubTree, staged: &Staged) -> Result<()> {
 fn apply_name(tree: &mut SubTree, staged: &StagedName<'_>) -> Result<()> {
     let (dir, name) = (staged.dir, staged.name.bytes());
     let key = keys::name(dir, name);
-    let same_place = |a: Option<crate::store::Entry>, b: Option<crate::store::Entry>| matches!((a, b), (Some(a), Some(b)) if a.seq == b.seq);
+    let stays = staged.stored.map(|entry| entry.seq) == staged.now.map(|entry| entry.seq);
     if let Some(stored) = staged.stored
-        && !same_place(staged.stored, staged.now)
+        && !stays
     {
         tree.remove(&keys::seq(dir, stored.seq))?;
     }
@@ -297,7 +296,7 @@ fn apply_name(tree: &mut SubTree, staged: &StagedName<'_>) -> Result<()> {
         Some(_) => tree.edit(&key, |stored| stored.copy_from_slice(&value))?,
         None => tree.put(&key, &value)?,
     }
-    if same_place(staged.stored, staged.now) {
+    if stays {
         let edit = |stored: &mut [u8]| stored[..head.len()].copy_from_slice(&head);
         return tree.edit(&keys::seq(dir, now.seq), edit);
     }

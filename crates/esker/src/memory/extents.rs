@@ -1,8 +1,8 @@
 //! A file's extents, and the window through which a commit changes them.
 //!
-//! Neighbours: `write`, `resize` and `share` splice; `commit` carries what differs into the tree. Invariant:
-//! extents are in order, do not overlap and are not empty; a window holds all extents that touch
-//! what was loaded.
+//! Neighbours: `write`, `resize` and `share` splice; `commit` carries what differs into the tree.
+//! Invariant: extents are in order, do not overlap and are not empty; a window holds all extents
+//! that touch what was loaded.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -89,7 +89,8 @@ pub(super) fn append(extents: &mut Vec<Extent>, extent: Extent) {
     }
 }
 
-/// Tells every extent of the inode that touches granules `from..to`, in order, as the tree has them.
+/// Tells every extent of the inode that touches granules `from..to`, in order, as the tree has
+/// them.
 pub(super) fn each_extent(
     tree: &SubTree,
     ino: Ino,
@@ -254,7 +255,8 @@ impl Window {
         come as i64 - gone as i64
     }
 
-    /// How the tree's extents become what they shall be: keys to remove, extents to put and extents to edit.
+    /// How the tree's extents become what they shall be: keys to remove, extents to put and extents
+    /// to edit.
     pub(super) fn difference(&self) -> Difference<'_> {
         Difference { stored: &self.stored, now: &self.now }
     }

@@ -105,8 +105,8 @@ impl Free {
         got
     }
 
-    /// Takes `want` granules in one run out of the smallest free run that holds them, at a page's beginning
-    /// when they fill one and there is a choice.
+    /// Takes `want` granules in one run out of the smallest free run that holds them, at a page's
+    /// beginning when they fill one and there is a choice.
     pub(super) fn take_best(&mut self, want: u64) -> Option<Run> {
         let fitting = |least| self.by_len.range((least, 0)..).next();
         let mut found = fitting(want)?;

@@ -1,8 +1,9 @@
 //! The home itself: its sub-trees, its space, its counters, and who may touch what when.
 //!
-//! Neighbours: `commit` changes it, `view` reads it, `check` doubts it. Locks, in this order: sub-trees by
-//! rising group, then the maps of `space`. A reader holds one sub-tree at a time and never while it
-//! calls out. Invariant: `broken` is set whenever a commit may have been left half done.
+//! Neighbours: `commit` changes it, `view` reads it, `check` doubts it. Locks, in this order:
+//! sub-trees by rising group, then the maps of `space`. A reader holds one sub-tree at a time and
+//! never while it calls out. Invariant: `broken` is set whenever a commit may have been left half
+//! done.
 
 use alloc::sync::Arc;
 use core::array;

@@ -1,8 +1,8 @@
-//! The keys of the tree: `inode number, kind of key, rest`, all big-endian, so that the keys of an inode
-//! lie together, its record first.
+//! The keys of the tree: `inode number, kind of key, rest`, all big-endian, so that the keys of an
+//! inode lie together, its record first.
 //!
-//! Neighbours: `record` declares the values. Invariant: two different things never have the same key, and no
-//! key is the beginning of a key of the same inode and kind.
+//! Neighbours: `record` declares the values. Invariant: two different things never have the same
+//! key, and no key is the beginning of a key of the same inode and kind.
 
 use core::ops::Deref;
 

@@ -1,7 +1,7 @@
 //! Walking a directory in the order in which its names came.
 //!
-//! Neighbours: `view` asks. Invariant: a run of entries is copied out under the directory's sub-tree lock, and
-//! looked up and told without it.
+//! Neighbours: `view` asks. Invariant: a run of entries is copied out under the directory's
+//! sub-tree lock, and looked up and told without it.
 
 use alloc::vec::Vec;
 

@@ -11,8 +11,9 @@
 //! | check.rs, finding.rs | doubting everything |
 //! | space.rs, free.rs, refs.rs | data space, and who shares it |
 //!
-//! Above: `store`, whose contract this keeps. Below: `tree` and `ground`. Invariant: all keys of an inode are in the
-//! sub-tree of its group, and whoever changes or reads an inode's content has locked the inode above.
+//! Above: `store`, whose contract this keeps. Below: `tree` and `ground`. Invariant: all keys of an
+//! inode are in the sub-tree of its group, and whoever changes or reads an inode's content has
+//! locked the inode above.
 
 mod check;
 mod commit;

@@ -1,8 +1,8 @@
 //! What a batch will change, worked out before anything is changed.
 //!
-//! Neighbours: `names`, `write`, `resize` and `share` fill the plan, `commit` carries it out or gives it up.
-//! Invariant: planning changes nothing that a reader or a later failure could see: it claims space and
-//! counts uses, and notes both in the ledger, from which giving up restores what was.
+//! Neighbours: `write`, `resize` and `share` fill the plan, `commit` carries it out or gives it up.
+//! Invariant: planning changes nothing that a reader or a later failure could see: it claims space
+//! and counts uses, and notes both in the ledger, from which giving up restores what was.
 
 use alloc::vec::Vec;
 

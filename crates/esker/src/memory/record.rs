@@ -29,8 +29,8 @@ layout! {
         20 => size: u64,
         /// The directory above, of a directory.
         28 => parent: u64,
-        /// By kind. Directory: the next entry's sequence number. Device: its number. Otherwise: granules that
-        /// the extents take.
+        /// By kind. Directory: the next entry's sequence number. Device: its number. Otherwise:
+        /// granules that the extents take.
         36 => own: u64,
         /// Last read: seconds and nanoseconds.
         44 => atime_secs: i64,

@@ -1,7 +1,7 @@
 //! How often granules are used that more than one extent names.
 //!
-//! Neighbours: `space` asks before it overwrites and before it frees. Invariant: runs of the map are
-//! disjoint, and each counts at least two uses; what is not in the map is used once.
+//! Neighbours: `space` asks before it overwrites and before it frees. Invariant: runs of the map
+//! are disjoint, and each counts at least two uses; what is not in the map is used once.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,7 +1,8 @@
 //! Making files longer, shorter, holey or sure of their space.
 //!
-//! Neighbours: `write` makes partial granules writable. Invariant: what a written extent holds behind the
-//! end of the file is nobody's bytes, and is zeroed or dropped before the end moves past it.
+//! Neighbours: `write` makes partial granules writable. Invariant: what a written extent holds
+//! behind the end of the file is nobody's bytes, and is zeroed or dropped before the end moves past
+//! it.
 
 use alloc::vec::Vec;
 
@@ -100,7 +101,8 @@ impl<M: Memory> Plan<'_, '_, M> {
                 continue;
             };
             near = Some(extent.run().end());
-            // Space behind the end that no write has reached yet must not turn to hole when one does.
+            // Space behind the end that no write has reached yet must not turn to hole when one
+            // does.
             let (kept, ahead) = (size.clamp(extent.start, extent.end()), extent.end());
             if kept > extent.start {
                 extents::append(&mut fresh, extent.part(extent.start, kept));

@@ -1,7 +1,7 @@
 //! Data space: which granules of the memory belong to somebody, and to how many.
 //!
-//! Neighbours: `plan` claims, `commit` gives back; `free` and `refs` do the accounting. Invariant: a
-//! granule is free, or claimed and charged to the budget once, however many extents name it.
+//! Neighbours: `plan` claims, `commit` gives back; `free` and `refs` do the accounting. Invariant:
+//! a granule is free, or claimed and charged to the budget once, however many extents name it.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -36,8 +36,9 @@ pub(super) struct Space<M> {
     budget: Arc<Budget>,
     map: Mutex<Map>,
     refs: Mutex<Refs>,
-    /// `refs` is not empty; to be seen without its lock. The granules of an extent become shared only while its
-    /// inode is locked, and who asks about them has locked it: `false` cannot be out of date for him.
+    /// `refs` is not empty; to be seen without its lock. The granules of an extent become shared
+    /// only while its inode is locked, and who asks about them has locked it: `false` cannot be
+    /// out of date for him.
     shared: AtomicBool,
 }
 
@@ -75,8 +76,8 @@ impl<M: Memory> Space<M> {
     }
 
     /// Claims `want` granules and appends them to `runs`: first those from `near` on, then the best
-    /// fitting run, several runs at need. `NoSpace` and nothing claimed when there are not as many. With
-    /// `overdraft` the budget does not count.
+    /// fitting run, several runs at need. `NoSpace` and nothing claimed when there are not as many.
+    /// With `overdraft` the budget does not count.
     pub(super) fn claim(
         &self,
         want: u64,
@@ -120,7 +121,8 @@ impl<M: Memory> Space<M> {
         Ok(())
     }
 
-    /// Claims up to `want` more granules from exactly `start` on, if the budget has plenty; tells how many.
+    /// Claims up to `want` more granules from exactly `start` on, if the budget has plenty; tells
+    /// how many.
     pub(super) fn extend(&self, start: u64, want: u64) -> u64 {
         let plenty = |bytes: u64| {
             let left = self.budget.total().saturating_sub(self.budget.used());
@@ -135,7 +137,8 @@ impl<M: Memory> Space<M> {
         got
     }
 
-    /// Takes up to `want` granules from `start` on, out of new memory where the old one ends; how many.
+    /// Takes up to `want` granules from `start` on, out of new memory where the old one ends; how
+    /// many.
     fn claim_at(&self, map: &mut Map, start: u64, want: u64, runs: &mut Vec<Run>) -> u64 {
         let mut got = map.free.take_at(start, want);
         if got < want && start + got == map.end && self.grow(map, want - got) {
@@ -145,7 +148,8 @@ impl<M: Memory> Space<M> {
         got
     }
 
-    /// Makes the memory longer, so that at least `want` granules lie in one run at its end, if it can.
+    /// Makes the memory longer, so that at least `want` granules lie in one run at its end, if it
+    /// can.
     fn grow(&self, map: &mut Map, want: u64) -> bool {
         let end = map.end * GRANULE;
         let Some(need) = want.checked_mul(GRANULE).and_then(|len| end.checked_add(len + 4096))
@@ -158,7 +162,8 @@ impl<M: Memory> Space<M> {
             || (ample > need && self.memory.grow(ample).is_ok())
             || self.memory.grow(need).is_ok();
         let size = self.memory.size() / GRANULE;
-        // What the memory has beyond the need is taken over step by step, lest an empty home look at all of it.
+        // What the memory has beyond the need is taken over step by step, lest an empty home look
+        // at all of it.
         let size = if grown { size.min(need.max(ample) / GRANULE) } else { size.min(map.end) };
         if size > map.end {
             map.free.insert(Run { start: map.end, len: size - map.end });

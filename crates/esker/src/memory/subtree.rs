@@ -96,8 +96,8 @@ impl SubTree {
         reserved
     }
 
-    /// After every change, made or given up: a tree without inodes goes, and pages that were reserved for more
-    /// than the next usual change will need.
+    /// After every change, made or given up: a tree without inodes goes, and pages that were
+    /// reserved for more than the next usual change will need.
     pub(super) fn settle(&mut self) {
         if self.inodes == 0 {
             self.tree = None;

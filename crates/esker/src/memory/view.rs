@@ -1,7 +1,7 @@
 //! Answers: the home's [`View`] and [`Store`].
 //!
-//! Neighbours: `listing` walks directories, `commit` takes batches. Invariant: a lock is held only while
-//! keys are looked at, never while bytes are copied out of the memory or a caller is called.
+//! Neighbours: `listing` walks directories, `commit` takes batches. Invariant: a lock is held only
+//! while keys are looked at, never while bytes are copied out of the memory or a caller is called.
 
 use alloc::vec::Vec;
 

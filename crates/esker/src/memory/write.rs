@@ -1,7 +1,9 @@
-//! Writing bytes: into the record while there are few, else into extents, which are found, made or copied.
+//! Writing bytes: into the record while there are few, else into extents, which are found, made or
+//! copied.
 //!
-//! Neighbours: `plan` keeps what is decided here, `resize` opens gaps. Invariant: bytes that a reader can
-//! see are only overwritten in place where nobody else uses them; everything else goes to hidden places.
+//! Neighbours: `plan` keeps what is decided here, `resize` opens gaps. Invariant: bytes that a
+//! reader can see are only overwritten in place where nobody else uses them; everything else goes
+//! to hidden places.
 
 use alloc::vec::Vec;
 
@@ -97,8 +99,8 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
         Ok(())
     }
 
-    /// Space for bytes `at..end` of a file, not empty, which grows if they end behind it; `ahead` as in
-    /// [`writable`](Self::writable).
+    /// Space for bytes `at..end` of a file, not empty, which grows if they end behind it; `ahead`
+    /// as in [`writable`](Self::writable).
     pub(super) fn slots(
         &mut self,
         index: usize,
@@ -172,7 +174,8 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
         Ok(())
     }
 
-    /// Space without bytes of this file yet: what the write leaves out of its granules is zero, or as in `old`.
+    /// Space without bytes of this file yet: what the write leaves out of its granules is zero, or
+    /// as in `old`.
     fn fill(&mut self, job: &mut Writing, extent: Extent, old: Option<Extent>) {
         let extent = Extent { unwritten: false, ..extent };
         let slot = job.slot(&extent);

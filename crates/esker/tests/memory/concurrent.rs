@@ -9,7 +9,8 @@ use esker::{Attr, Cursor, Ino, Kind, Time};
 use crate::chance::{Chance, offset};
 use crate::model::{Model, Word, assert_same, attr, commit, start};
 
-/// Writers in directories of their own, all sharing one file's space, while readers walk everything.
+/// Writers in directories of their own, all sharing one file's space, while readers walk
+/// everything.
 #[test]
 fn threads_do_not_disturb_each_other() {
     let (home, mut model) = start(Heap::new(), 1 << 40);

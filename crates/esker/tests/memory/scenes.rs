@@ -83,8 +83,8 @@ fn the_largest_file_is_a_limit() {
     assert_eq!(home.check(), []);
 }
 
-/// Sequential writes make few extents, however many files grow at once; what was claimed ahead goes when
-/// the file is cut to its own length.
+/// Sequential writes make few extents, however many files grow at once; what was claimed ahead goes
+/// when the file is cut to its own length.
 #[test]
 fn appending_makes_long_extents() {
     let (home, _) = start(Heap::new(), 1 << 40);
@@ -141,7 +141,8 @@ fn nothing_comes_back_from_behind_the_end() {
     }
 }
 
-/// Reserved space reads as zeros, is hole to whoever looks for data, and makes later writes certain.
+/// Reserved space reads as zeros, is hole to whoever looks for data, and makes later writes
+/// certain.
 #[test]
 fn reserved_space_is_there_when_needed() {
     let (home, _) = start(Heap::new(), 1 << 20);
@@ -193,7 +194,8 @@ fn shared_bytes_part_when_written() {
     assert_eq!(home.check(), []);
 }
 
-/// Sharing takes as long as there are extents, not bytes: one of 8 GiB of which nothing was ever touched.
+/// Sharing takes as long as there are extents, not bytes: one of 8 GiB of which nothing was ever
+/// touched.
 #[test]
 fn sharing_moves_no_bytes() {
     let (home, _) = start(Heap::new(), 1 << 40);
@@ -237,7 +239,8 @@ fn a_batch_is_whole_or_absent() {
     assert_eq!(home.check(), []);
 }
 
-/// The memory refuses in the middle of overwriting what readers can see: the home says so from then on.
+/// The memory refuses in the middle of overwriting what readers can see: the home says so from then
+/// on.
 #[test]
 fn a_home_that_may_be_half_changed_refuses_changes() {
     let (home, _) = start(Broken::default(), 1 << 30);
