@@ -88,6 +88,7 @@ impl<S: Store> Fs<S> {
         self.push_born(&mut batch, ino, &born)?;
         self.store.commit(&batch)?;
         self.holds.add(ino);
+        self.holds.mark_orphan(ino);
         Ok(Node { ino, attr: self.store.attr(ino)? })
     }
 
@@ -130,13 +131,11 @@ impl<S: Store> Fs<S> {
 
     /// The directory's attributes, once the caller may make this name in it.
     pub(super) fn vacant(&self, caller: &Caller<'_>, dir: Ino, name: Name<'_>) -> Result<Attr> {
-        match self.find(caller, dir, name) {
+        let attr = self.directory(dir)?;
+        self.may_search(caller, dir, &attr)?;
+        match self.store.entry(dir, name) {
             Ok(_) => Err(Error::Exists),
-            Err(Error::NotFound) => {
-                let attr = self.directory(dir)?;
-                self.may_add(caller, dir, &attr)?;
-                Ok(attr)
-            }
+            Err(Error::NotFound) => self.may_add(caller, dir, &attr).map(|()| attr),
             Err(error) => Err(error),
         }
     }

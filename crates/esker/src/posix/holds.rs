@@ -1,6 +1,7 @@
 //! How many times each inode is held from outside (a kernel's lookup count, open files).
 //!
-//! Invariant: only inodes held at least once are listed, so what nobody holds costs nothing.
+//! Invariant: only inodes held at least once are listed, so what nobody holds costs nothing; an inode that
+//! is held and has no names is marked, so letting go of any other asks nothing of the home.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -9,9 +10,12 @@ use crate::ground::sync::{Mutex, MutexGuard};
 use crate::ids::Ino;
 
 const SHARDS: usize = 64;
+/// Set beside the count: the inode may have lost its last name.
+const ORPHAN: u32 = 1 << 31;
+/// A count that gets here stays: the inode is kept for the life of the instance, which is safe.
+const COUNT_MAX: u32 = ORPHAN - 1;
 
-/// A count for each inode that is held. A count that reaches its end stays there: the inode is then
-/// kept for the life of the instance, which is safe.
+/// A count for each inode that is held.
 pub(super) struct Holds {
     shards: Box<[Mutex<BTreeMap<u64, u32>>]>,
 }
@@ -24,23 +28,36 @@ impl Holds {
     /// Once more.
     pub(super) fn add(&self, ino: Ino) {
         let mut shard = self.shard(ino);
-        let count = shard.entry(ino.0).or_insert(0);
-        *count = count.saturating_add(1);
+        let held = shard.entry(ino.0).or_insert(0);
+        if *held & COUNT_MAX < COUNT_MAX {
+            *held += 1;
+        }
     }
 
-    /// `count` times less; whether nobody holds it now.
+    /// `count` times less; whether it was the last hold of an inode that may have no names.
     pub(super) fn sub(&self, ino: Ino, count: u64) -> bool {
         let mut shard = self.shard(ino);
-        let Some(held) = shard.get_mut(&ino.0) else { return true };
-        if *held == u32::MAX {
+        let Some(held) = shard.get_mut(&ino.0) else { return false };
+        let now = *held & COUNT_MAX;
+        if now == COUNT_MAX {
             return false;
         }
-        *held = u32::try_from(u64::from(*held).saturating_sub(count)).unwrap_or(0);
-        let free = *held == 0;
-        if free {
-            shard.remove(&ino.0);
+        let left = u64::from(now).saturating_sub(count) as u32;
+        if left > 0 {
+            *held = *held & ORPHAN | left;
+            return false;
         }
-        free
+        let orphan = *held & ORPHAN != 0;
+        shard.remove(&ino.0);
+        orphan
+    }
+
+    /// The inode is losing its last name: whether it is held, and so must be kept until it is let go of.
+    pub(super) fn mark_orphan(&self, ino: Ino) -> bool {
+        let mut shard = self.shard(ino);
+        let Some(held) = shard.get_mut(&ino.0) else { return false };
+        *held |= ORPHAN;
+        true
     }
 
     /// At least once.
@@ -50,5 +67,27 @@ impl Holds {
 
     fn shard(&self, ino: Ino) -> MutexGuard<'_, BTreeMap<u64, u32>> {
         self.shards[(ino.0 % SHARDS as u64) as usize].lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_hold_of_an_orphan_asks_for_more() {
+        let (holds, ino) = (Holds::new(), Ino(7));
+        assert!(!holds.mark_orphan(ino), "nobody holds it");
+        holds.add(ino);
+        holds.add(ino);
+        assert!(!holds.sub(ino, 2), "it has names");
+        assert!(!holds.is_held(ino));
+        holds.add(ino);
+        holds.add(ino);
+        assert!(holds.mark_orphan(ino));
+        assert!(!holds.sub(ino, 1));
+        assert!(holds.is_held(ino));
+        assert!(holds.sub(ino, u64::MAX));
+        assert!(!holds.sub(ino, 1), "it is gone");
     }
 }

@@ -76,7 +76,7 @@ impl<S: Store> Fs<S> {
             return;
         }
         let _inode = self.locks.write(ino);
-        // Between the two somebody may have found it by another name, or dropped it already.
+        // Meanwhile it may have been given a name again, or held, or dropped.
         if self.holds.is_held(ino) || self.store.attr(ino).is_ok_and(|attr| attr.nlink > 0) {
             return;
         }

@@ -108,7 +108,7 @@ impl<S: Store> Fs<S> {
     fn drop_name<'a>(&self, batch: &mut Batch<'a>, node: Node, now: Time) {
         let names =
             if node.attr.kind == Kind::Directory { 0 } else { node.attr.nlink.saturating_sub(1) };
-        if names == 0 && !self.holds.is_held(node.ino) {
+        if names == 0 && !self.holds.mark_orphan(node.ino) {
             batch.push(Change::Drop { ino: node.ino });
         } else {
             let attr = Attr { nlink: names, ctime: now, ..node.attr };

@@ -7,7 +7,7 @@ use crate::attr::{Attr, Kind};
 use crate::error::{Error, Result};
 use crate::ids::Ino;
 use crate::name::Name;
-use crate::store::{Batch, Change, Entry, Store};
+use crate::store::{Batch, Change, Store};
 
 impl<S: Store> Fs<S> {
     /// unlink(2). The inode goes with its last name and its last hold.
@@ -41,28 +41,23 @@ impl<S: Store> Fs<S> {
         fits: impl Fn(&Attr) -> Result<()>,
     ) -> Result<()> {
         loop {
-            let (_, entry) = self.find(caller, dir, name)?;
-            let wanted = [(dir, Mode::Write), (entry.ino, Mode::Write)];
-            let _inodes = self.locks.lock(&wanted);
-            if !self.leads_to(dir, name, Some(entry.ino)) {
-                continue;
+            // Who may not search here is told so, not what there is.
+            let seen = match self.store.entry(dir, name) {
+                Ok(entry) => entry,
+                Err(_) => self.find(caller, dir, name)?.1,
+            };
+            let _inodes = self.locks.lock(&[(dir, Mode::Write), (seen.ino, Mode::Write)]);
+            let (dir_attr, entry) = self.find(caller, dir, name)?;
+            if entry.ino == seen.ino {
+                let victim = Node { ino: entry.ino, attr: self.store.attr(entry.ino)? };
+                self.may_remove(caller, dir, &dir_attr, &victim.attr)?;
+                fits(&victim.attr)?;
+                return self.remove_locked(dir, name, dir_attr, victim);
             }
-            return self.remove_locked(caller, dir, name, entry, fits);
         }
     }
 
-    fn remove_locked(
-        &self,
-        caller: &Caller<'_>,
-        dir: Ino,
-        name: Name<'_>,
-        entry: Entry,
-        fits: impl Fn(&Attr) -> Result<()>,
-    ) -> Result<()> {
-        let dir_attr = self.directory(dir)?;
-        let victim = Node { ino: entry.ino, attr: self.store.attr(entry.ino)? };
-        self.may_remove(caller, dir, &dir_attr, &victim.attr)?;
-        fits(&victim.attr)?;
+    fn remove_locked(&self, dir: Ino, name: Name<'_>, dir_attr: Attr, victim: Node) -> Result<()> {
         let now = self.now();
         let mut batch = Batch::new();
         batch.push(Change::Unlink { dir, name });
