@@ -1,0 +1,15 @@
+//! What the operating system gives a file system: memory ([`Arena`]), time ([`SystemClock`]), a
+//! random number ([`seed`]).
+//!
+//! Below: the kernel. Above: doors and tools; the core asks for these things through the traits of
+//! `esker::ground`. Invariant: all unsafe code of the house that is not a door's is in `arena` and
+//! `words`.
+
+mod arena;
+mod clock;
+mod process;
+mod words;
+
+pub use arena::Arena;
+pub use clock::SystemClock;
+pub use process::{resident_bytes, seed};
