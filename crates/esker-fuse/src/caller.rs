@@ -1,0 +1,34 @@
+//! Who asks, as far as the kernel says.
+
+use esker::posix::Caller;
+
+use crate::request::Request;
+
+/// `CAP_SYS_ADMIN`, which seeing `trusted.` attributes takes, as a bit of `CapEff`.
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+
+/// The caller of a request, whose permissions and capabilities the kernel has checked.
+pub fn caller<'a>(request: &'a Request<'_>) -> Caller<'a> {
+    Caller {
+        uid: request.uid,
+        gid: request.gid,
+        groups: request.groups.list(),
+        privileged: true,
+        checked: true,
+    }
+}
+
+/// The caller of a LISTXATTR: the one question where the kernel leaves it to us what a caller
+/// without privilege may see. (It guards the values, not the list of names.)
+pub fn lister<'a>(request: &'a Request<'_>) -> Caller<'a> {
+    let privileged = may_administer(request.pid).unwrap_or(request.uid == 0);
+    Caller { privileged, ..caller(request) }
+}
+
+/// Whether a thread, which waits for our answer and so cannot go away, has the capability.
+fn may_administer(pid: u32) -> Option<bool> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    let capabilities = u64::from_str_radix(line.trim(), 16).ok()?;
+    Some(capabilities & CAP_SYS_ADMIN != 0)
+}

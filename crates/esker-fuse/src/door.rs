@@ -1,0 +1,339 @@
+//! The door: from opcode to `Fs`, about five lines each. It translates and never decides.
+//!
+//! Above: `handler`. Below: `esker::posix::Fs`. The kernel has checked permissions
+//! (`default_permissions` is always on), so every caller comes `checked`.
+//! Invariant: an inode that an answer names as an entry is held once in `Fs`, and only such a one
+//! is.
+
+use std::sync::Arc;
+
+use esker::posix::{Caller, Dirent, Fs, New, Node, OpenFlags, XattrMode};
+use esker::store::{Flow, Store};
+use esker::{Cursor, Error, Flags, Ino, Name, Result, XattrName};
+
+use crate::caller::{caller, lister};
+use crate::convert::{self, NO_ENTRY, Timeouts};
+use crate::handler::Handler;
+use crate::ioctl;
+use crate::reply::Reply;
+use crate::request::{Op, Request};
+use crate::wire::flags::opened;
+use crate::wire::{CopyFileRangeOut, GetxattrOut, LseekOut, OpenOut, WriteOut};
+use crate::writers::Writers;
+
+/// Most bytes that the 32-bit answer to COPY_FILE_RANGE can tell of, in whole pages.
+const COPY_LEN_MAX: u64 = 0xffff_f000;
+
+/// How a door behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct DoorOptions {
+    /// How long the kernel may believe what it was told.
+    pub timeouts: Timeouts,
+    /// Offer extended attributes and ACLs. Without, the kernel asks once and never again, which
+    /// saves a request (does it have file capabilities?) at the first write to each file.
+    pub xattrs: bool,
+    /// Reading moves atime.
+    pub atime: bool,
+}
+
+impl Default for DoorOptions {
+    fn default() -> Self {
+        Self { timeouts: Timeouts::default(), xattrs: true, atime: true }
+    }
+}
+
+/// A handler that answers from a file system.
+pub struct Door<S> {
+    fs: Arc<Fs<S>>,
+    options: DoorOptions,
+    writers: Writers,
+}
+
+impl<S> Door<S> {
+    /// A door to `fs`.
+    #[must_use]
+    pub fn new(fs: Arc<Fs<S>>, options: DoorOptions) -> Self {
+        Self { fs, options, writers: Writers::default() }
+    }
+
+    /// The file system.
+    #[must_use]
+    pub const fn fs(&self) -> &Arc<Fs<S>> {
+        &self.fs
+    }
+}
+
+impl<S: Store + Send + Sync> Handler for Door<S> {
+    fn handle(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+        match &request.op {
+            Op::Lookup { .. }
+            | Op::Symlink { .. }
+            | Op::Mknod { .. }
+            | Op::Mkdir { .. }
+            | Op::Link { .. }
+            | Op::Create { .. }
+            | Op::Tmpfile { .. } => self.entries(request, reply),
+            Op::Unlink { .. } | Op::Rmdir { .. } | Op::Rename { .. } => self.names(request),
+            Op::Getattr | Op::Statx | Op::Setattr(_) | Op::Statfs | Op::Ioctl { .. } => {
+                self.attrs(request, reply)
+            }
+            Op::Setxattr { .. }
+            | Op::Getxattr { .. }
+            | Op::Listxattr { .. }
+            | Op::Removexattr { .. } => self.xattrs(request, reply),
+            Op::Readdir { after, len } => self.list(request, *after, *len, reply),
+            Op::Readdirplus { after, len } => self.list_plus(request, *after, *len, reply),
+            Op::Forget { count } => {
+                self.fs.forget(request.node, *count);
+                Ok(())
+            }
+            Op::BatchForget(forgets) => {
+                forgets.iter().for_each(|(ino, count)| self.fs.forget(ino, count));
+                Ok(())
+            }
+            // Nothing is kept for an open file, and our operations are too short to be interrupted.
+            Op::Release { write } => {
+                self.writers.closed(request.node, *write);
+                Ok(())
+            }
+            Op::Releasedir | Op::Interrupt { .. } | Op::Destroy => Ok(()),
+            // ENOSYS once, and the kernel never asks again: listings need no state, closing needs
+            // no flush.
+            Op::Opendir | Op::Flush | Op::Other(_) | Op::Init(_) => Err(Error::NoSuchCall),
+            _ => self.content(request, reply),
+        }
+    }
+
+    fn needs_flushed(&self, request: &Request<'_>) -> Option<Ino> {
+        let seeks = matches!(request.op, Op::SeekData { .. } | Op::SeekHole { .. });
+        (seeks && self.writers.has(request.node)).then_some(request.node)
+    }
+
+    fn forget(&self, node: Ino, count: u64) {
+        self.fs.forget(node, count);
+    }
+}
+
+impl<S: Store> Door<S> {
+    /// Calls that answer with an inode.
+    fn entries(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+        let (fs, dir) = (&self.fs, request.node);
+        let caller = &caller(request);
+        let node = match &request.op {
+            Op::Lookup { name: b"." } => fs.hold(dir)?,
+            Op::Lookup { name: b".." } => fs.hold_parent(dir)?,
+            Op::Lookup { name } => match fs.lookup(caller, dir, Name::parse(name)?) {
+                Err(Error::NotFound) if !self.options.timeouts.negative.is_zero() => {
+                    return reply.entry(&self.options.timeouts.negative_out());
+                }
+                found => found?,
+            },
+            Op::Symlink { name, target } => fs.symlink(caller, dir, Name::parse(name)?, target)?,
+            Op::Mknod { name, new } | Op::Mkdir { name, new } => {
+                fs.create(caller, dir, Name::parse(name)?, *new)?
+            }
+            Op::Link { ino, name } => fs.link(caller, *ino, dir, Name::parse(name)?)?,
+            Op::Tmpfile { new } => {
+                let node = fs.tmpfile(caller, dir, *new)?;
+                return self.opened(&node, true, reply);
+            }
+            Op::Create { name, new, flags, exclusive } => {
+                let name = Name::parse(name)?;
+                return self.create(caller, dir, name, (*new, *flags, *exclusive), reply);
+            }
+            _ => return Err(Error::NoSuchCall),
+        };
+        self.entry(&node, reply)
+    }
+
+    fn entry(&self, node: &Node, reply: &mut Reply<'_>) -> Result<()> {
+        reply.entry(&self.options.timeouts.entry_out(node, self.fs.generation()))
+    }
+
+    fn opened(&self, node: &Node, write: bool, reply: &mut Reply<'_>) -> Result<()> {
+        self.entry(node, reply)?;
+        self.writers.opened(node.ino, write);
+        reply.put(&OPENED.encode())
+    }
+
+    /// CREATE makes a file, or opens the one that somebody else has just made.
+    fn create(
+        &self,
+        caller: &Caller<'_>,
+        dir: Ino,
+        name: Name<'_>,
+        (new, flags, exclusive): (New, OpenFlags, bool),
+        reply: &mut Reply<'_>,
+    ) -> Result<()> {
+        let node = match self.fs.create(caller, dir, name, new) {
+            Err(Error::Exists) if !exclusive => {
+                let node = self.fs.lookup(caller, dir, name)?;
+                // From here on the answer holds it, and an error lets go of what the answer holds.
+                self.entry(&node, reply)?;
+                self.fs.open(caller, node.ino, flags)?;
+                self.writers.opened(node.ino, flags.write);
+                return reply.put(&OPENED.encode());
+            }
+            made => made?,
+        };
+        self.opened(&node, flags.write, reply)
+    }
+
+    /// Calls that take names away or elsewhere.
+    fn names(&self, request: &Request<'_>) -> Result<()> {
+        let (fs, dir, caller) = (&self.fs, request.node, &caller(request));
+        match &request.op {
+            Op::Unlink { name } => fs.unlink(caller, dir, Name::parse(name)?),
+            Op::Rmdir { name } => fs.rmdir(caller, dir, Name::parse(name)?),
+            Op::Rename { name, to_dir, to_name, flags } => {
+                let (name, to_name) = (Name::parse(name)?, Name::parse(to_name)?);
+                fs.rename(caller, dir, name, *to_dir, to_name, *flags)
+            }
+            _ => Err(Error::NoSuchCall),
+        }
+    }
+
+    /// Calls about an inode or the whole.
+    fn attrs(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+        let (fs, ino, timeouts) = (&self.fs, request.node, &self.options.timeouts);
+        match &request.op {
+            Op::Getattr => reply.put(&timeouts.attr_out(ino, &fs.getattr(ino)?).encode()),
+            Op::Statx => reply.put(&timeouts.statx_out(ino, &fs.getattr(ino)?).encode()),
+            Op::Setattr(set) => {
+                let attr = fs.setattr(&caller(request), ino, set)?;
+                reply.put(&timeouts.attr_out(ino, &attr).encode())
+            }
+            Op::Statfs => reply.put(&convert::statfs(&fs.statfs()).encode()),
+            Op::Ioctl { command, input, .. } => {
+                let set = |flags: Flags| fs.set_flags(&caller(request), ino, flags);
+                ioctl::answer(*command, input, || fs.get_flags(ino), set, reply)
+            }
+            _ => Err(Error::NoSuchCall),
+        }
+    }
+
+    /// Calls about a file's bytes, and a link's.
+    fn content(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+        let (fs, ino, caller) = (&self.fs, request.node, &caller(request));
+        match &request.op {
+            Op::Open { flags } => {
+                fs.open(caller, ino, *flags)?;
+                self.writers.opened(ino, flags.write);
+                reply.put(&OPENED.encode())
+            }
+            Op::Read { at, len, no_atime } if *no_atime || !self.options.atime => {
+                reply.fill(*len, |target| fs.peek(ino, *at, target))
+            }
+            Op::Read { at, len, .. } => reply.fill(*len, |target| fs.read(ino, *at, target)),
+            Op::Write { at, source, kill_priv } => {
+                let size = fs.write(ino, *at, source, *kill_priv)? as u32;
+                reply.put(&WriteOut { size, padding: 0 }.encode())
+            }
+            Op::Readlink => reply.fill(u32::MAX, |target| match self.options.atime {
+                true => fs.readlink(ino, target),
+                false => fs.peek_link(ino, target),
+            }),
+            Op::Fsync { data_only } => fs.fsync(ino, *data_only),
+            Op::Fsyncdir => fs.fsyncdir(ino),
+            Op::Syncfs => fs.sync(),
+            Op::Fallocate { how, at, len } => fs.fallocate(caller, ino, *how, *at, *len),
+            Op::SeekData { at } => {
+                reply.put(&LseekOut { offset: fs.seek_data(ino, *at)? }.encode())
+            }
+            Op::SeekHole { at } => {
+                reply.put(&LseekOut { offset: fs.seek_hole(ino, *at)? }.encode())
+            }
+            Op::CopyFileRange { from, ino: to, at, len, wide: true } => {
+                let bytes_copied = fs.copy_range(caller, (ino, *from), (*to, *at), *len)?;
+                reply.put(&CopyFileRangeOut { bytes_copied }.encode())
+            }
+            Op::CopyFileRange { from, ino: to, at, len, wide: false } => {
+                let len = (*len).min(COPY_LEN_MAX);
+                let size = fs.copy_range(caller, (ino, *from), (*to, *at), len)? as u32;
+                reply.put(&WriteOut { size, padding: 0 }.encode())
+            }
+            _ => Err(Error::NoSuchCall),
+        }
+    }
+
+    fn xattrs(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+        if !self.options.xattrs {
+            return Err(Error::NoSuchCall);
+        }
+        let (fs, ino, caller) = (&self.fs, request.node, &caller(request));
+        match &request.op {
+            Op::Setxattr { name, value, mode, kill_sgid } => {
+                let mode: XattrMode = *mode;
+                fs.setxattr(caller, ino, XattrName::parse(name)?, value, mode, *kill_sgid)
+            }
+            Op::Getxattr { name, size } => {
+                let mut value = Vec::new();
+                fs.getxattr(caller, ino, XattrName::parse(name)?, &mut value)?;
+                sized(&value, *size, reply)
+            }
+            Op::Listxattr { size } => {
+                let mut names = Vec::new();
+                fs.listxattr(&lister(request), ino, &mut names)?;
+                sized(&names, *size, reply)
+            }
+            Op::Removexattr { name } => fs.removexattr(caller, ino, XattrName::parse(name)?),
+            _ => Err(Error::NoSuchCall),
+        }
+    }
+
+    fn list(
+        &self,
+        request: &Request<'_>,
+        after: Cursor,
+        limit: u32,
+        reply: &mut Reply<'_>,
+    ) -> Result<()> {
+        self.readdir(request, after, false, &mut |dirent| reply.record(&dirent, limit))
+    }
+
+    fn list_plus(
+        &self,
+        request: &Request<'_>,
+        after: Cursor,
+        limit: u32,
+        reply: &mut Reply<'_>,
+    ) -> Result<()> {
+        let (timeouts, generation) = (&self.options.timeouts, self.fs.generation());
+        self.readdir(request, after, true, &mut |dirent| {
+            let entry = dirent.attr.map_or(NO_ENTRY, |attr| {
+                timeouts.entry_out(&Node { ino: dirent.ino, attr }, generation)
+            });
+            reply.record_plus(&dirent, &entry, limit)
+        })
+    }
+
+    fn readdir(
+        &self,
+        request: &Request<'_>,
+        after: Cursor,
+        attrs: bool,
+        each: &mut dyn FnMut(Dirent<'_>) -> Flow,
+    ) -> Result<()> {
+        let (dir, caller) = (request.node, &caller(request));
+        match self.options.atime {
+            true => self.fs.readdir(caller, dir, after, attrs, each),
+            false => self.fs.peek_dir(caller, dir, after, attrs, each),
+        }
+    }
+}
+
+/// Every file is opened alike: its pages stay cached, and closing it needs no request.
+const OPENED: OpenOut = OpenOut {
+    fh: 0,
+    open_flags: opened::KEEP_CACHE | opened::NOFLUSH | opened::PARALLEL_DIRECT_WRITES,
+    backing_id: 0,
+};
+
+/// An attribute's bytes, or how many there are when the caller came to ask only that.
+fn sized(bytes: &[u8], size: u32, reply: &mut Reply<'_>) -> Result<()> {
+    match size as usize {
+        0 => reply.put(&GetxattrOut { size: bytes.len() as u32, padding: 0 }.encode()),
+        room if room < bytes.len() => Err(Error::Range),
+        _ => reply.put(bytes),
+    }
+}

@@ -1,0 +1,134 @@
+//! Why mounting failed: what was wrong, where, and what to do.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why nothing was mounted, or unmounted.
+#[derive(Debug)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "`dir` is the mount point, `error` what the system said")]
+pub enum MountError {
+    /// There is no such directory.
+    Missing { dir: PathBuf },
+    /// Something else than a directory is there.
+    NotDirectory { dir: PathBuf },
+    /// The directory has entries, which the mount would hide.
+    NotEmpty { dir: PathBuf },
+    /// A file system is mounted there whose server has died.
+    Stale(Stale),
+    /// An Esker file system is mounted there already.
+    AlreadyMounted { dir: PathBuf },
+    /// Nothing is mounted there.
+    NotMounted { dir: PathBuf },
+    /// Somebody uses it.
+    Busy { dir: PathBuf },
+    /// The directory cannot be looked at.
+    Unreadable { dir: PathBuf, error: io::Error },
+    /// The kernel has no FUSE, or this container no /dev/fuse.
+    NoDevice,
+    /// /dev/fuse is closed to this user.
+    DeviceForbidden,
+    /// This user may not do that.
+    NoPermission,
+    /// Mounting without root's rights takes fusermount3, which is not there.
+    NoHelper,
+    /// /etc/fuse.conf does not allow `allow_other` to users.
+    AllowOtherForbidden,
+    /// fusermount3 refused; its own words.
+    Helper {
+        /// What it wrote.
+        message: String,
+    },
+    /// Anything else that the system said.
+    Io {
+        /// What was tried.
+        what: &'static str,
+        error: io::Error,
+    },
+}
+
+/// A mount whose server has died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stale {
+    /// Where.
+    pub dir: PathBuf,
+}
+
+impl Stale {
+    /// The command that clears it.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let root = rustix::process::geteuid().is_root();
+        let verb = if root { "umount" } else { "fusermount3 -u" };
+        format!("{verb} '{}'", self.dir.display())
+    }
+}
+
+impl fmt::Display for MountError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { dir } => {
+                write!(f, "{0}: no such directory; make it with: mkdir -p '{0}'", dir.display())
+            }
+            Self::NotDirectory { dir } => {
+                write!(f, "{}: not a directory; a file system is mounted on one", dir.display())
+            }
+            Self::NotEmpty { dir } => write!(
+                f,
+                "{}: not empty; choose an empty directory, or hide what is in it with -o nonempty",
+                dir.display()
+            ),
+            Self::Stale(stale) => write!(
+                f,
+                "{}: the server of the file system mounted here has died; clear it with: {}",
+                stale.dir.display(),
+                stale.command()
+            ),
+            Self::AlreadyMounted { dir } => write!(
+                f,
+                "{}: an Esker file system is mounted here already; unmount it first, or choose \
+                 another directory",
+                dir.display()
+            ),
+            Self::NotMounted { dir } => write!(f, "{}: nothing is mounted here", dir.display()),
+            Self::Busy { dir } => write!(
+                f,
+                "{0}: in use; end what uses it (fuser -vm '{0}' lists that), or detach it with \
+                 umount -l",
+                dir.display()
+            ),
+            Self::Unreadable { dir, error } => write!(f, "{}: {error}", dir.display()),
+            Self::NoDevice => f.write_str(
+                "/dev/fuse: not there; load the kernel module (modprobe fuse), or start the \
+                 container with --device /dev/fuse --cap-add SYS_ADMIN",
+            ),
+            Self::DeviceForbidden => f.write_str(
+                "/dev/fuse: permission denied; root can open it to users with: chmod 666 /dev/fuse",
+            ),
+            Self::NoPermission => f.write_str(
+                "no permission to mount or unmount; run as root, or install fusermount3 (package \
+                 fuse3)",
+            ),
+            Self::NoHelper => f.write_str(
+                "fusermount3: not found; users without root's rights mount through it: install \
+                 the package fuse3",
+            ),
+            Self::AllowOtherForbidden => f.write_str(
+                "allow_other: not allowed to users here; root can allow it by the line \
+                 user_allow_other in /etc/fuse.conf",
+            ),
+            Self::Helper { message } => write!(f, "fusermount3: {message}"),
+            Self::Io { what, error } => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for MountError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unreadable { error, .. } | Self::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

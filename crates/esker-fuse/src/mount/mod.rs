@@ -1,0 +1,164 @@
+//! Mounting and unmounting: as root by mount(2), otherwise through `fusermount3`.
+//!
+//! Above: the CLI and whoever embeds the door. Below: `transport::Device`.
+//! Invariant: a [`Mounted`] unmounts only the mount that it made, never what somebody put in its
+//! place.
+
+mod error;
+mod helper;
+mod options;
+mod place;
+mod table;
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::Mutex;
+
+pub use error::{MountError, Stale};
+pub use options::{MountOptions, OptionError};
+pub use place::examine;
+pub use table::{MountEntry, mount_entry};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
+
+use crate::transport::Device;
+
+/// What the mount table calls us.
+pub const FS_TYPE: &str = "fuse.esker";
+
+/// A file system that is mounted. Dropped, it is taken away, even while somebody uses it.
+#[derive(Debug)]
+pub struct Mounted {
+    dir: PathBuf,
+    /// The mount table's `major:minor`, by which we know it again.
+    device: String,
+    /// With `auto_unmount`, fusermount3 waits for this to close.
+    guard: Mutex<Option<(UnixStream, Child)>>,
+}
+
+/// Mounts on `dir`. The kernel waits for a [`crate::Session`] on the device then.
+///
+/// # Errors
+/// [`MountError`]: nothing is mounted then.
+pub fn mount(dir: &Path, options: &MountOptions) -> Result<(Device, Mounted), MountError> {
+    let dir = place::examine(dir, options)?;
+    let direct = rustix::process::geteuid().is_root() && !options.auto_unmount;
+    let made = if direct { mount_directly(&dir, options) } else { Err(MountError::NoPermission) };
+    let (fd, guard) = match made {
+        Ok(fd) => (fd, None),
+        // Root of a container without the right to mount, or a user: fusermount3 has the right.
+        Err(MountError::NoPermission) => helper::mount(&dir, options)?,
+        Err(error) => return Err(error),
+    };
+    let device = mount_entry(&dir).map(|entry| entry.device).unwrap_or_default();
+    Ok((Device::new(fd), Mounted { dir, device, guard: Mutex::new(guard) }))
+}
+
+fn mount_directly(dir: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let fd = rustix::fs::open("/dev/fuse", flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::NOENT | Errno::NODEV | Errno::NXIO => MountError::NoDevice,
+        Errno::ACCESS | Errno::PERM => MountError::NoPermission,
+        errno => MountError::Io { what: "opening /dev/fuse", error: errno.into() },
+    })?;
+    let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let allow_other = if options.allow_other { ",allow_other" } else { "" };
+    let data = CString::new(format!(
+        "fd={},rootmode=40000,user_id={user},group_id={group},default_permissions{allow_other}",
+        fd.as_raw_fd(),
+    ))
+    .expect("numbers and words have no NUL");
+    let mounted =
+        rustix::mount::mount(options.source(), dir, FS_TYPE, options.mount_flags(), &*data);
+    mounted.map_err(|errno| match errno {
+        Errno::PERM | Errno::ACCESS => MountError::NoPermission,
+        Errno::NODEV => MountError::NoDevice,
+        Errno::BUSY => MountError::Busy { dir: dir.to_owned() },
+        errno => MountError::Io { what: "mount(2)", error: errno.into() },
+    })?;
+    Ok(fd)
+}
+
+impl Mounted {
+    /// Where it is mounted: an absolute path.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// It is still there (somebody else may have unmounted it).
+    #[must_use]
+    pub fn is_mounted(&self) -> bool {
+        mount_entry(&self.dir).is_some_and(|entry| entry.device == self.device)
+    }
+
+    /// Unmounts. Fine if somebody else already has.
+    ///
+    /// # Errors
+    /// `Busy` while somebody uses it, `NoPermission`.
+    pub fn unmount(&self) -> Result<(), MountError> {
+        self.take_away(false)
+    }
+
+    /// Takes the file system out of the tree now; it ends when its last user has let go of it.
+    ///
+    /// # Errors
+    /// `NoPermission`.
+    pub fn detach(&self) -> Result<(), MountError> {
+        self.take_away(true)
+    }
+
+    fn take_away(&self, lazily: bool) -> Result<(), MountError> {
+        if self.is_mounted() {
+            unmount(&self.dir, lazily)?;
+        }
+        // fusermount3 sees the closed socket, finds nothing to unmount, and ends.
+        let guard = self.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if let Some((socket, mut child)) = guard {
+            drop(socket);
+            let _ = child.wait();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = self.detach();
+    }
+}
+
+/// Changes how a mounted directory may be used: `ro`, `nosuid`, `nodev`, `noexec`, `noatime` and
+/// their opposites as `options` has them. It is what `mount -o remount` asks of `mount.fuse.esker`;
+/// whether reading moves atime stays as it was mounted.
+///
+/// # Errors
+/// `Busy` while somebody writes, `NotMounted`, `NoPermission`.
+pub fn remount(dir: &Path, options: &MountOptions) -> Result<(), MountError> {
+    rustix::mount::mount_remount(dir, options.mount_flags(), c"").map_err(|errno| match errno {
+        Errno::BUSY => MountError::Busy { dir: dir.to_owned() },
+        Errno::INVAL | Errno::NOENT => MountError::NotMounted { dir: dir.to_owned() },
+        Errno::PERM | Errno::ACCESS => MountError::NoPermission,
+        errno => MountError::Io { what: "mount(2)", error: errno.into() },
+    })
+}
+
+/// Unmounts whatever is mounted on `dir`, `lazily` even while it is used.
+///
+/// # Errors
+/// `Busy`, `NotMounted`, `NoPermission`.
+pub fn unmount(dir: &Path, lazily: bool) -> Result<(), MountError> {
+    let lazy = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+    match rustix::mount::unmount(dir, UnmountFlags::NOFOLLOW | lazy) {
+        Ok(()) => Ok(()),
+        Err(Errno::BUSY) => Err(MountError::Busy { dir: dir.to_owned() }),
+        Err(Errno::INVAL | Errno::NOENT) => Err(MountError::NotMounted { dir: dir.to_owned() }),
+        Err(Errno::PERM | Errno::ACCESS) => helper::unmount(dir, lazily),
+        Err(errno) => Err(MountError::Io { what: "umount2(2)", error: errno.into() }),
+    }
+}

@@ -1,0 +1,242 @@
+//! A session: the conversation with the kernel from INIT until the file system is unmounted.
+//!
+//! Above: whoever mounts. Below: `handler`, `transport`. Each worker receives, handles and answers
+//! one request at a time; the kernel hands requests to whichever worker waits.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle, Scope};
+
+use esker::{Error, Ino};
+
+use crate::handler::{Handler, answer, let_go};
+use crate::negotiate::{Terms, negotiate};
+use crate::reply::Reply;
+use crate::request::{Op, Request};
+use crate::transport::{Channel, Outlet, Transport};
+use crate::wire::{InitOut, OutHeader};
+
+/// Most workers that a session has by default.
+const THREADS_MAX: usize = 4;
+
+/// Room for an answer that comes later, in bytes: a number, where data or a hole begins.
+const LATE_LEN_MAX: usize = 64;
+
+/// How a session runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SessionOptions {
+    /// What to ask the kernel for.
+    pub terms: Terms,
+    /// Workers; by default one per CPU, at most four.
+    pub threads: Option<usize>,
+}
+
+/// A conversation that has begun: the kernel and we agree on terms.
+pub struct Session<T: Transport, H> {
+    transport: T,
+    first: T::Channel,
+    handler: Arc<H>,
+    threads: usize,
+    agreed: InitOut,
+}
+
+/// Why a conversation did not begin.
+#[derive(Debug)]
+pub enum SessionError {
+    /// The kernel's FUSE is older than 7.33.
+    OldKernel {
+        /// The kernel's major version of the protocol.
+        major: u32,
+        /// The kernel's minor version.
+        minor: u32,
+    },
+    /// The file system was unmounted before the kernel said anything.
+    Unmounted,
+    /// The first request is none that begins a conversation.
+    NoInit,
+    /// The device failed.
+    Io(io::Error),
+}
+
+impl fmt::Display for SessionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OldKernel { major, minor } => write!(
+                f,
+                "this kernel speaks FUSE {major}.{minor}; Esker needs 7.33 or newer (Linux 5.13)"
+            ),
+            Self::Unmounted => f.write_str("the file system was unmounted before it was ready"),
+            Self::NoInit => f.write_str("the kernel began with something else than INIT"),
+            Self::Io(error) => write!(f, "/dev/fuse: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SessionError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        if let Self::Io(error) = self { Some(error) } else { None }
+    }
+}
+
+impl From<io::Error> for SessionError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl<T: Transport, H: Handler> Session<T, H> {
+    /// Answers the kernel's INIT. From then on the mount waits for answers, so call
+    /// [`Session::run`] or [`Session::spawn`].
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub fn start(
+        transport: T,
+        handler: Arc<H>,
+        options: &SessionOptions,
+    ) -> Result<Self, SessionError> {
+        let mut first = transport.channel(0)?;
+        let agreed = greet(&mut first, &options.terms)?;
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        let threads = options.threads.unwrap_or(cpus.min(THREADS_MAX)).max(1);
+        Ok(Self { transport, first, handler, threads, agreed })
+    }
+
+    /// What both sides agreed on.
+    #[must_use]
+    pub const fn agreed(&self) -> &InitOut {
+        &self.agreed
+    }
+
+    /// Serves until the file system is unmounted.
+    ///
+    /// # Errors
+    /// When the device fails in a way that no unmount explains.
+    pub fn run(mut self) -> io::Result<()> {
+        thread::scope(|scope| {
+            for index in 1..self.threads {
+                let worker = thread::Builder::new().name(format!("esker-fuse-{index}"));
+                // Fewer workers are slower, not wrong.
+                let Ok(mut channel) = self.transport.channel(index) else { break };
+                let handler = &*self.handler;
+                let serve = move || serve(scope, &mut channel, handler);
+                if worker.spawn_scoped(scope, serve).is_err() {
+                    break;
+                }
+            }
+            serve(scope, &mut self.first, &*self.handler)
+        })
+    }
+}
+
+impl<T: Transport + 'static, H: Handler + 'static> Session<T, H>
+where
+    T::Channel: 'static,
+{
+    /// Serves from threads of its own.
+    ///
+    /// # Errors
+    /// When there can be no further thread.
+    pub fn spawn(self) -> io::Result<Running> {
+        let worker = thread::Builder::new().name("esker-fuse-0".to_owned());
+        Ok(Running { worker: worker.spawn(move || self.run())? })
+    }
+}
+
+/// A session that serves from threads of its own.
+#[derive(Debug)]
+pub struct Running {
+    worker: JoinHandle<io::Result<()>>,
+}
+
+impl Running {
+    /// Waits until the file system is unmounted.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn join(self) -> io::Result<()> {
+        self.worker.join().unwrap_or_else(|_| Err(io::Error::other("a FUSE worker panicked")))
+    }
+
+    /// The file system was unmounted, and every worker has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.worker.is_finished()
+    }
+}
+
+/// Answers INIT, twice where the kernel is of a newer major version.
+fn greet<C: Channel>(channel: &mut C, terms: &Terms) -> Result<InitOut, SessionError> {
+    loop {
+        if !channel.receive()? {
+            return Err(SessionError::Unmounted);
+        }
+        let (bytes, room) = channel.exchange();
+        let Ok(Request { unique, op: Op::Init(offer), .. }) = Request::parse(bytes) else {
+            return Err(SessionError::NoInit);
+        };
+        let mut header = OutHeader { len: OutHeader::SIZE as u32, error: 0, unique };
+        let Ok((reply, begins)) = negotiate(&offer, terms) else {
+            header.error = (-Error::NotSupported.errno()).cast_unsigned();
+            channel.send(&header)?;
+            return Err(SessionError::OldKernel { major: offer.major, minor: offer.minor });
+        };
+        room[..InitOut::SIZE].copy_from_slice(&reply.encode());
+        header.len += InitOut::SIZE as u32;
+        channel.send(&header)?;
+        if begins {
+            return Ok(reply);
+        }
+    }
+}
+
+fn serve<'scope, C, H>(
+    scope: &'scope Scope<'scope, '_>,
+    channel: &mut C,
+    handler: &'scope H,
+) -> io::Result<()>
+where
+    C: Channel<Outlet: 'scope>,
+    H: Handler,
+{
+    while channel.receive()? {
+        let (bytes, room) = channel.exchange();
+        let request = Request::parse(bytes);
+        let late = request.as_ref().ok().and_then(|request| {
+            handler.needs_flushed(request).map(|node| (node, request.unique, bytes.to_vec()))
+        });
+        if let Some((node, unique, bytes)) = late {
+            let outlet = channel.outlet();
+            let later = move || answer_later(&outlet, handler, node, &bytes);
+            if thread::Builder::new().spawn_scoped(scope, later).is_err() {
+                let error = (-Error::NoMemory.errno()).cast_unsigned();
+                let _ = channel.send(&OutHeader { len: OutHeader::SIZE as u32, error, unique });
+            }
+            continue;
+        }
+        let mut reply = Reply::new(room);
+        let Some(header) = answer(handler, request, &mut reply) else { continue };
+        let held = reply.keep();
+        if channel.send(&header).is_err() {
+            // Nobody waits for it any more: its look-ups never happened. If the kernel has gone
+            // altogether, the next receive says so.
+            let_go(handler, &held.reply(channel.exchange().1));
+        }
+    }
+    Ok(())
+}
+
+/// Answers once the kernel has written back what it held back. The workers go on meanwhile, and one
+/// of them takes in what comes.
+fn answer_later<H: Handler>(outlet: &impl Outlet, handler: &H, node: Ino, bytes: &[u8]) {
+    // An error says that there was nothing to write back.
+    let _ = outlet.flush(node);
+    let mut room = [0; LATE_LEN_MAX];
+    let mut reply = Reply::new(&mut room);
+    if let Some(header) = answer(handler, Request::parse(bytes), &mut reply)
+        && outlet.send(&header, reply.body()).is_err()
+    {
+        let_go(handler, &reply);
+    }
+}

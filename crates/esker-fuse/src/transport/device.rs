@@ -1,0 +1,141 @@
+//! The classic transport: one read(2) per request and one write(2) per answer on `/dev/fuse`.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use esker::Ino;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{Channel, Outlet, Transport};
+use crate::negotiate::{DATA_LEN_MAX, REQUEST_LEN_MAX};
+use crate::wire::{NOTIFY_INVAL_INODE, NotifyInvalInodeOut, OutHeader};
+
+/// Where the kernel offers FUSE.
+pub const PATH: &str = "/dev/fuse";
+
+/// An open `/dev/fuse` on which a file system is mounted.
+#[derive(Debug)]
+pub struct Device {
+    fd: Arc<OwnedFd>,
+}
+
+impl Device {
+    /// From the descriptor that mount(2) was given, or that fusermount3 sent.
+    #[must_use]
+    pub fn new(fd: OwnedFd) -> Self {
+        Self { fd: Arc::new(fd) }
+    }
+}
+
+impl Transport for Device {
+    type Channel = DeviceChannel;
+
+    fn channel(&self, index: usize) -> io::Result<DeviceChannel> {
+        // A descriptor of its own gives a worker its own queue of requests under way. Who may not
+        // open the device again shares the first.
+        let own = if index == 0 { None } else { clone(&self.fd).ok() };
+        Ok(DeviceChannel::new(own.map_or_else(|| Arc::clone(&self.fd), Arc::new)))
+    }
+}
+
+/// One worker's descriptor and buffers.
+#[derive(Debug)]
+pub struct DeviceChannel {
+    fd: Arc<OwnedFd>,
+    request: Vec<u8>,
+    request_len: usize,
+    /// Room for the header, then for the body.
+    answer: Vec<u8>,
+}
+
+impl DeviceChannel {
+    fn new(fd: Arc<OwnedFd>) -> Self {
+        Self {
+            fd,
+            request: vec![0; REQUEST_LEN_MAX],
+            request_len: 0,
+            answer: vec![0; OutHeader::SIZE + DATA_LEN_MAX],
+        }
+    }
+}
+
+impl Channel for DeviceChannel {
+    type Outlet = DeviceOutlet;
+
+    fn receive(&mut self) -> io::Result<bool> {
+        loop {
+            match rustix::io::read(&self.fd, &mut self.request[..]) {
+                Ok(0) | Err(Errno::NODEV | Errno::CONNABORTED) => return Ok(false),
+                Ok(len) => {
+                    self.request_len = len;
+                    return Ok(true);
+                }
+                // ENOENT: whoever asked was interrupted before we read.
+                Err(Errno::INTR | Errno::NOENT | Errno::AGAIN) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn exchange(&mut self) -> (&[u8], &mut [u8]) {
+        (&self.request[..self.request_len], &mut self.answer[OutHeader::SIZE..])
+    }
+
+    fn send(&mut self, header: &OutHeader) -> io::Result<()> {
+        self.answer[..OutHeader::SIZE].copy_from_slice(&header.encode());
+        write(&self.fd, &[&self.answer[..header.len as usize]])
+    }
+
+    fn outlet(&self) -> DeviceOutlet {
+        // The kernel looks for the request among those that this descriptor has received.
+        DeviceOutlet { fd: Arc::clone(&self.fd) }
+    }
+}
+
+/// A descriptor that a worker shares with a thread which answers later.
+#[derive(Debug)]
+pub struct DeviceOutlet {
+    fd: Arc<OwnedFd>,
+}
+
+impl Outlet for DeviceOutlet {
+    fn flush(&self, node: Ino) -> io::Result<()> {
+        let all = NotifyInvalInodeOut { ino: node.0, off: 0, len: 0 };
+        let len = (OutHeader::SIZE + NotifyInvalInodeOut::SIZE) as u32;
+        let header = OutHeader { len, error: NOTIFY_INVAL_INODE, unique: 0 };
+        write(&self.fd, &[&header.encode(), &all.encode()])
+    }
+
+    fn send(&self, header: &OutHeader, body: &[u8]) -> io::Result<()> {
+        write(&self.fd, &[&header.encode(), body])
+    }
+}
+
+/// One message, whole: the device takes no halves.
+fn write<const PARTS: usize>(fd: &OwnedFd, parts: &[&[u8]; PARTS]) -> io::Result<()> {
+    let parts = parts.map(IoSlice::new);
+    loop {
+        match rustix::io::writev(fd, &parts) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// Opens the device anew, for the same file system.
+fn clone(fd: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    let clone = rustix::fs::open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let of = fd.as_raw_fd().cast_unsigned();
+    #[expect(unsafe_code, reason = "rustix has no safe wrapper for this ioctl")]
+    // SAFETY: `FUSE_DEV_IOC_CLONE` reads one u32, a descriptor's number, from the pointer that
+    // `Setter` passes, and writes nothing to our memory.
+    unsafe {
+        rustix::ioctl::ioctl(&clone, rustix::ioctl::Setter::<FUSE_DEV_IOC_CLONE, u32>::new(of))?;
+    }
+    Ok(clone)
+}
+
+const FUSE_DEV_IOC_CLONE: rustix::ioctl::Opcode = rustix::ioctl::opcode::read::<u32>(229, 0);

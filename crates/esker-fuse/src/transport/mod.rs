@@ -1,0 +1,68 @@
+//! The way requests come and answers go: a seam.
+//!
+//! Above: `session` runs one [`Channel`] per worker. Below: [`Device`], read and write on
+//! `/dev/fuse`. The channel owns the bytes of the request and the room of the answer, so a
+//! transport whose buffers the kernel fills by itself fits the same four calls.
+
+mod device;
+
+pub use device::{Device, DeviceChannel, DeviceOutlet};
+
+use std::io;
+
+use esker::Ino;
+
+use crate::wire::OutHeader;
+
+/// A connection to the kernel, which gives each worker a channel of its own.
+pub trait Transport: Send + Sync {
+    /// What a worker gets.
+    type Channel: Channel;
+
+    /// The channel of worker `index`; 0 is the first, which also starts the conversation.
+    ///
+    /// # Errors
+    /// When the kernel does not give one.
+    fn channel(&self, index: usize) -> io::Result<Self::Channel>;
+}
+
+/// One worker's line to the kernel.
+pub trait Channel: Send {
+    /// A way out for answers that come later.
+    type Outlet: Outlet;
+
+    /// Waits for the next request; `false` once there will be none, because the file system was
+    /// unmounted.
+    ///
+    /// # Errors
+    /// Whatever ends the conversation in another way.
+    fn receive(&mut self) -> io::Result<bool>;
+
+    /// The bytes of the request received last, and the room for its answer's body.
+    fn exchange(&mut self) -> (&[u8], &mut [u8]);
+
+    /// Answers with this header and as much of the room as its `len` says.
+    ///
+    /// # Errors
+    /// `NotFound` when nobody waits for the answer any more.
+    fn send(&mut self, header: &OutHeader) -> io::Result<()>;
+
+    /// A way out for the answer to a request of this channel that another thread will give.
+    fn outlet(&self) -> Self::Outlet;
+}
+
+/// What a thread beside the worker needs to answer a request.
+pub trait Outlet: Send {
+    /// Has the kernel write back the bytes of a file that it holds back, and waits until they have
+    /// come in as requests. Whoever calls must not be a worker, who might have to answer them.
+    ///
+    /// # Errors
+    /// `NotFound` when the kernel keeps nothing of the inode.
+    fn flush(&self, node: Ino) -> io::Result<()>;
+
+    /// Answers.
+    ///
+    /// # Errors
+    /// As [`Channel::send`].
+    fn send(&self, header: &OutHeader, body: &[u8]) -> io::Result<()>;
+}
