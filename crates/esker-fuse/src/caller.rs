@@ -25,6 +25,12 @@ pub fn lister<'a>(request: &'a Request<'_>) -> Caller<'a> {
     Caller { privileged, ..caller(request) }
 }
 
+/// The caller of a FALLOCATE or COPY_FILE_RANGE: the kernel has no flag there that says whether set-id bits may
+/// stay, so only root keeps them.
+pub fn filler<'a>(request: &'a Request<'_>) -> Caller<'a> {
+    Caller { privileged: request.uid == 0, ..caller(request) }
+}
+
 /// Whether a thread, which waits for our answer and so cannot go away, has the capability.
 fn may_administer(pid: u32) -> Option<bool> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

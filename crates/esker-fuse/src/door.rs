@@ -11,7 +11,7 @@ use esker::posix::{Caller, Dirent, Fs, New, Node, OpenFlags, XattrMode};
 use esker::store::{Flow, Store};
 use esker::{Cursor, Error, Flags, Ino, Name, Result, XattrName};
 
-use crate::caller::{caller, lister};
+use crate::caller::{caller, filler, lister};
 use crate::convert::{self, NO_ENTRY, Timeouts};
 use crate::handler::Handler;
 use crate::ioctl;
@@ -236,7 +236,7 @@ impl<S: Store> Door<S> {
             Op::Fsync { data_only } => fs.fsync(ino, *data_only),
             Op::Fsyncdir => fs.fsyncdir(ino),
             Op::Syncfs => fs.sync(),
-            Op::Fallocate { how, at, len } => fs.fallocate(caller, ino, *how, *at, *len),
+            Op::Fallocate { how, at, len } => fs.fallocate(&filler(request), ino, *how, *at, *len),
             Op::SeekData { at } => {
                 reply.put(&LseekOut { offset: fs.seek_data(ino, *at)? }.encode())
             }
@@ -244,12 +244,13 @@ impl<S: Store> Door<S> {
                 reply.put(&LseekOut { offset: fs.seek_hole(ino, *at)? }.encode())
             }
             Op::CopyFileRange { from, ino: to, at, len, wide: true } => {
-                let bytes_copied = fs.copy_range(caller, (ino, *from), (*to, *at), *len)?;
+                let bytes_copied =
+                    fs.copy_range(&filler(request), (ino, *from), (*to, *at), *len)?;
                 reply.put(&CopyFileRangeOut { bytes_copied }.encode())
             }
             Op::CopyFileRange { from, ino: to, at, len, wide: false } => {
                 let len = (*len).min(COPY_LEN_MAX);
-                let size = fs.copy_range(caller, (ino, *from), (*to, *at), len)? as u32;
+                let size = fs.copy_range(&filler(request), (ino, *from), (*to, *at), len)? as u32;
                 reply.put(&WriteOut { size, padding: 0 }.encode())
             }
             _ => Err(Error::NoSuchCall),

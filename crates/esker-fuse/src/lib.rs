@@ -27,4 +27,4 @@ mod writers;
 pub use door::{Door, DoorOptions};
 pub use mount::{MountError, MountOptions, Mounted, OptionError, mount};
 pub use null::Null;
-pub use session::{Running, Session, SessionError, SessionOptions};
+pub use session::{Running, Session, SessionError, SessionOptions, converse};

@@ -53,11 +53,13 @@ pub struct Terms {
     pub writeback: bool,
     /// Requests that the kernel may have under way without anybody waiting (readahead, writeback).
     pub background_max: u16,
+    /// Requests come over io_uring, where the kernel offers that.
+    pub ring: bool,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { writeback: true, background_max: 64 }
+        Self { writeback: true, background_max: 64, ring: false }
     }
 }
 
@@ -74,8 +76,9 @@ pub fn negotiate(offer: &InitIn, terms: &Terms) -> Result<(InitOut, bool)> {
         return Ok((InitOut { major: MAJOR, minor: MINOR, ..SILENCE }, false));
     }
     let writeback = if terms.writeback { init::WRITEBACK_CACHE } else { 0 };
+    let ring = if terms.ring { init::OVER_IO_URING } else { 0 };
     let upper = if u64::from(offer.flags) & init::INIT_EXT != 0 { offer.flags2 } else { 0 };
-    let agreed = (u64::from(offer.flags) | u64::from(upper) << 32) & (ALWAYS | writeback);
+    let agreed = (u64::from(offer.flags) | u64::from(upper) << 32) & (ALWAYS | writeback | ring);
     Ok((
         InitOut {
             major: MAJOR,

@@ -11,10 +11,11 @@ use std::thread::{self, JoinHandle, Scope};
 use esker::{Error, Ino};
 
 use crate::handler::{Handler, answer, let_go};
+use crate::mount::{MountOptions, Way};
 use crate::negotiate::{Terms, negotiate};
 use crate::reply::Reply;
 use crate::request::{Op, Request};
-use crate::transport::{Channel, Outlet, Transport};
+use crate::transport::{Channel, Device, Outlet, Ring, Transport};
 use crate::wire::{InitOut, OutHeader};
 
 /// Most workers that a session has by default.
@@ -55,6 +56,8 @@ pub enum SessionError {
     Unmounted,
     /// The first request is none that begins a conversation.
     NoInit,
+    /// io_uring was asked for and cannot be had.
+    NoRing(io::Error),
     /// The device failed.
     Io(io::Error),
 }
@@ -68,6 +71,11 @@ impl fmt::Display for SessionError {
             ),
             Self::Unmounted => f.write_str("the file system was unmounted before it was ready"),
             Self::NoInit => f.write_str("the kernel began with something else than INIT"),
+            Self::NoRing(error) => write!(
+                f,
+                "FUSE over io_uring cannot be had ({error}); it needs Linux 6.14 and `echo Y > \
+                 /sys/module/fuse/parameters/enable_uring`, or take transport=device"
+            ),
             Self::Io(error) => write!(f, "/dev/fuse: {error}"),
         }
     }
@@ -75,7 +83,7 @@ impl fmt::Display for SessionError {
 
 impl std::error::Error for SessionError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        if let Self::Io(error) = self { Some(error) } else { None }
+        if let Self::Io(error) | Self::NoRing(error) = self { Some(error) } else { None }
     }
 }
 
@@ -92,14 +100,15 @@ impl<T: Transport, H: Handler> Session<T, H> {
     /// # Errors
     /// [`SessionError`].
     pub fn start(
-        transport: T,
+        mut transport: T,
         handler: Arc<H>,
         options: &SessionOptions,
     ) -> Result<Self, SessionError> {
         let mut first = transport.channel(0)?;
         let agreed = greet(&mut first, &options.terms)?;
+        transport.agree(&agreed);
         let cpus = thread::available_parallelism().map_or(1, usize::from);
-        let threads = options.threads.unwrap_or(cpus.min(THREADS_MAX)).max(1);
+        let threads = transport.workers(options.threads.unwrap_or(cpus.min(THREADS_MAX)).max(1));
         Ok(Self { transport, first, handler, threads, agreed })
     }
 
@@ -127,6 +136,42 @@ impl<T: Transport, H: Handler> Session<T, H> {
             }
             serve(scope, &mut self.first, &*self.handler)
         })
+    }
+}
+
+/// Begins the conversation of a mount over the best transport that its options allow, and serves it
+/// from threads of its own.
+///
+/// # Errors
+/// [`SessionError`].
+pub fn converse<H: Handler + 'static>(
+    device: Device,
+    handler: Arc<H>,
+    options: &MountOptions,
+) -> Result<Running, SessionError> {
+    let mut session = options.session();
+    // Who says how many workers there shall be means workers of the device.
+    let wanted = match options.way {
+        Way::Auto => options.threads.is_none(),
+        way => way == Way::Ring,
+    };
+    if !wanted {
+        return Ok(Session::start(device, handler, &session)?.spawn()?);
+    }
+    let ring = if Ring::is_offered() {
+        Ring::new(device)
+    } else {
+        Err((device, io::Error::from(io::ErrorKind::Unsupported)))
+    };
+    match ring {
+        Ok(ring) => {
+            session.terms.ring = true;
+            Ok(Session::start(ring, handler, &session)?.spawn()?)
+        }
+        Err((device, _)) if options.way == Way::Auto => {
+            Ok(Session::start(device, handler, &session)?.spawn()?)
+        }
+        Err((_, error)) => Err(SessionError::NoRing(error)),
     }
 }
 
@@ -200,6 +245,7 @@ where
     C: Channel<Outlet: 'scope>,
     H: Handler,
 {
+    channel.begin()?;
     while channel.receive()? {
         let (bytes, room) = channel.exchange();
         let request = Request::parse(bytes);

@@ -18,7 +18,7 @@ use std::process::Child;
 use std::sync::Mutex;
 
 pub use error::{MountError, Stale};
-pub use options::{MountOptions, OptionError};
+pub use options::{MountOptions, OptionError, Way};
 pub use place::examine;
 pub use table::{MountEntry, mount_entry};
 

@@ -44,6 +44,8 @@ pub struct MountOptions {
     pub no_xattr: bool,
     /// `threads=N`: workers.
     pub threads: Option<usize>,
+    /// How requests come.
+    pub way: Way,
     /// `max_background=N`: requests under way that nobody waits for.
     pub background_max: u16,
     /// `entry_timeout=`, `attr_timeout=`, `negative_timeout=` in seconds.
@@ -69,8 +71,32 @@ impl Default for MountOptions {
             writeback: terms.writeback,
             no_xattr: false,
             threads: None,
+            way: Way::Auto,
             background_max: terms.background_max,
             timeouts: Timeouts::default(),
+        }
+    }
+}
+
+/// How requests come and answers go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// Over io_uring where the kernel offers that and lets us, else through the device.
+    #[default]
+    Auto,
+    /// read(2) and write(2) on the device.
+    Device,
+    /// io_uring, or not at all.
+    Ring,
+}
+
+impl Way {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "auto" => Some(Self::Auto),
+            "device" => Some(Self::Device),
+            "ring" => Some(Self::Ring),
+            _ => None,
         }
     }
 }
@@ -136,8 +162,8 @@ impl MountOptions {
             "default_permissions" | "defaults" => {}
             "strictatime" => return Err("not offered; reading moves atime as relatime does"),
             "allow_root" => return Err("not offered; allow_other and permission bits do more"),
-            "fsname" | "threads" | "max_background" | "entry_timeout" | "attr_timeout"
-            | "negative_timeout" => return Err("takes a value, as in NAME=VALUE"),
+            "fsname" | "threads" | "transport" | "max_background" | "entry_timeout"
+            | "attr_timeout" | "negative_timeout" => return Err("takes a value, as in NAME=VALUE"),
             _ => return Ok(false),
         }
         Ok(true)
@@ -152,6 +178,7 @@ impl MountOptions {
             "entry_timeout" => self.timeouts.entry = seconds(value)?,
             "attr_timeout" => self.timeouts.attr = seconds(value)?,
             "negative_timeout" => self.timeouts.negative = seconds(value)?,
+            "transport" => self.way = Way::parse(value).ok_or("auto, device or ring")?,
             "subtype" => return Err("the type of the mount is always fuse.esker"),
             "ro"
             | "rw"
@@ -200,7 +227,8 @@ impl MountOptions {
     /// What the session should do.
     #[must_use]
     pub const fn session(&self) -> SessionOptions {
-        let terms = Terms { writeback: self.writeback, background_max: self.background_max };
+        let terms =
+            Terms { writeback: self.writeback, background_max: self.background_max, ring: false };
         SessionOptions { terms, threads: self.threads }
     }
 

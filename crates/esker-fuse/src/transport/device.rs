@@ -27,6 +27,11 @@ impl Device {
     pub fn new(fd: OwnedFd) -> Self {
         Self { fd: Arc::new(fd) }
     }
+
+    /// The descriptor, for a transport beside this one.
+    pub(super) fn shared(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.fd)
+    }
 }
 
 impl Transport for Device {
@@ -90,7 +95,7 @@ impl Channel for DeviceChannel {
 
     fn outlet(&self) -> DeviceOutlet {
         // The kernel looks for the request among those that this descriptor has received.
-        DeviceOutlet { fd: Arc::clone(&self.fd) }
+        DeviceOutlet::new(Arc::clone(&self.fd))
     }
 }
 
@@ -98,6 +103,12 @@ impl Channel for DeviceChannel {
 #[derive(Debug)]
 pub struct DeviceOutlet {
     fd: Arc<OwnedFd>,
+}
+
+impl DeviceOutlet {
+    pub(super) const fn new(fd: Arc<OwnedFd>) -> Self {
+        Self { fd }
+    }
 }
 
 impl Outlet for DeviceOutlet {

@@ -1,18 +1,20 @@
 //! The way requests come and answers go: a seam.
 //!
 //! Above: `session` runs one [`Channel`] per worker. Below: [`Device`], read and write on
-//! `/dev/fuse`. The channel owns the bytes of the request and the room of the answer, so a
+//! `/dev/fuse`, and [`Ring`], io_uring beside it. The channel owns the bytes of the request and the room of the answer, so a
 //! transport whose buffers the kernel fills by itself fits the same four calls.
 
 mod device;
+mod ring;
 
 pub use device::{Device, DeviceChannel, DeviceOutlet};
+pub use ring::{Queue, Ring, RingChannel, RingOutlet};
 
 use std::io;
 
 use esker::Ino;
 
-use crate::wire::OutHeader;
+use crate::wire::{InitOut, OutHeader};
 
 /// A connection to the kernel, which gives each worker a channel of its own.
 pub trait Transport: Send + Sync {
@@ -24,12 +26,30 @@ pub trait Transport: Send + Sync {
     /// # Errors
     /// When the kernel does not give one.
     fn channel(&self, index: usize) -> io::Result<Self::Channel>;
+
+    /// Hears what the kernel agreed to, before any channel but the first is asked for.
+    fn agree(&mut self, terms: &InitOut) {
+        let _ = terms;
+    }
+
+    /// How many workers to have where `wanted` were asked for.
+    fn workers(&self, wanted: usize) -> usize {
+        wanted
+    }
 }
 
 /// One worker's line to the kernel.
 pub trait Channel: Send {
     /// A way out for answers that come later.
     type Outlet: Outlet;
+
+    /// Called once by the worker, in its own thread, before anything is received.
+    ///
+    /// # Errors
+    /// When the kernel does not take the channel up.
+    fn begin(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Waits for the next request; `false` once there will be none, because the file system was
     /// unmounted.

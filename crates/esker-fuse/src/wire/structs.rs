@@ -486,3 +486,30 @@ layout! {
         4 => kind: u32,
     }
 }
+layout! {
+    /// One request or answer of io_uring: header and operation here, all else in the payload.
+    pub struct RingHeader: 288 {
+        0 => in_out: [u8; 128],
+        128 => operation: [u8; 128],
+        256 => entry: [u8; 32],
+    }
+}
+layout! {
+    /// The last part of [`RingHeader`].
+    pub struct RingEntry: 32 {
+        0 => flags: u64,
+        8 => commit_id: u64,
+        16 => payload_len: u32,
+        20 => padding: u32,
+        24 => reserved: u64,
+    }
+}
+layout! {
+    /// What an entry of the ring says to FUSE.
+    pub struct RingCommand: 24 {
+        0 => flags: u64,
+        8 => commit_id: u64,
+        16 => qid: u16,
+        18 => padding: [u8; 6],
+    }
+}
