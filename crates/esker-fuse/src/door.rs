@@ -74,7 +74,7 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
             | Op::Create { .. }
             | Op::Tmpfile { .. } => self.entries(request, reply),
             Op::Unlink { .. } | Op::Rmdir { .. } | Op::Rename { .. } => self.names(request),
-            Op::Getattr | Op::Statx | Op::Setattr(_) | Op::Statfs | Op::Ioctl { .. } => {
+            Op::Getattr { .. } | Op::Statx | Op::Setattr(_) | Op::Statfs | Op::Ioctl { .. } => {
                 self.attrs(request, reply)
             }
             Op::Setxattr { .. }
@@ -91,10 +91,9 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
                 forgets.iter().for_each(|(ino, count)| self.fs.forget(ino, count));
                 Ok(())
             }
-            // Nothing is kept for an open file, and our operations are too short to be interrupted.
             Op::Release { write } => {
-                self.writers.closed(request.node, *write);
-                Ok(())
+                let done = self.writers.closed(request.node, *write);
+                if done { self.fs.trim(request.node) } else { Ok(()) }
             }
             Op::Releasedir | Op::Interrupt { .. } | Op::Destroy => Ok(()),
             // ENOSYS once, and the kernel never asks again: listings need no state, closing needs
@@ -107,6 +106,10 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
     fn needs_flushed(&self, request: &Request<'_>) -> Option<Ino> {
         let seeks = matches!(request.op, Op::SeekData { .. } | Op::SeekHole { .. });
         (seeks && self.writers.has(request.node)).then_some(request.node)
+    }
+
+    fn awaits_space(&self) -> bool {
+        self.fs.has_orphans()
     }
 
     fn forget(&self, node: Ino, count: u64) {
@@ -197,7 +200,10 @@ impl<S: Store> Door<S> {
     fn attrs(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
         let (fs, ino, timeouts) = (&self.fs, request.node, &self.options.timeouts);
         match &request.op {
-            Op::Getattr => reply.put(&timeouts.attr_out(ino, &fs.getattr(ino)?).encode()),
+            Op::Getattr { writes } => {
+                self.writers.hear(ino, *writes)?;
+                reply.put(&timeouts.attr_out(ino, &fs.getattr(ino)?).encode())
+            }
             Op::Statx => reply.put(&timeouts.statx_out(ino, &fs.getattr(ino)?).encode()),
             Op::Setattr(set) => {
                 let attr = fs.setattr(&caller(request), ino, set)?;
@@ -210,6 +216,10 @@ impl<S: Store> Door<S> {
             }
             _ => Err(Error::NoSuchCall),
         }
+    }
+
+    fn filler<'a>(&self, request: &'a Request<'_>, ino: Ino) -> Result<Caller<'a>> {
+        Ok(filler(request, self.fs.getattr(ino)?.perm & 0o6000 != 0))
     }
 
     /// Calls about a file's bytes, and a link's.
@@ -225,8 +235,10 @@ impl<S: Store> Door<S> {
                 reply.fill(*len, |target| fs.peek(ino, *at, target))
             }
             Op::Read { at, len, .. } => reply.fill(*len, |target| fs.read(ino, *at, target)),
-            Op::Write { at, source, kill_priv } => {
-                let size = fs.write(ino, *at, source, *kill_priv)? as u32;
+            Op::Write { at, source, kill_priv, late } => {
+                let written = fs.write(ino, *at, source, *kill_priv);
+                let size =
+                    written.inspect_err(|&error| self.writers.tell(ino, *late, error))? as u32;
                 reply.put(&WriteOut { size, padding: 0 }.encode())
             }
             Op::Readlink => reply.fill(u32::MAX, |target| match self.options.atime {
@@ -236,7 +248,9 @@ impl<S: Store> Door<S> {
             Op::Fsync { data_only } => fs.fsync(ino, *data_only),
             Op::Fsyncdir => fs.fsyncdir(ino),
             Op::Syncfs => fs.sync(),
-            Op::Fallocate { how, at, len } => fs.fallocate(&filler(request), ino, *how, *at, *len),
+            Op::Fallocate { how, at, len } => {
+                fs.fallocate(&self.filler(request, ino)?, ino, *how, *at, *len)
+            }
             Op::SeekData { at } => {
                 reply.put(&LseekOut { offset: fs.seek_data(ino, *at)? }.encode())
             }
@@ -245,12 +259,14 @@ impl<S: Store> Door<S> {
             }
             Op::CopyFileRange { from, ino: to, at, len, wide: true } => {
                 let bytes_copied =
-                    fs.copy_range(&filler(request), (ino, *from), (*to, *at), *len)?;
+                    fs.copy_range(&self.filler(request, *to)?, (ino, *from), (*to, *at), *len)?;
                 reply.put(&CopyFileRangeOut { bytes_copied }.encode())
             }
             Op::CopyFileRange { from, ino: to, at, len, wide: false } => {
                 let len = (*len).min(COPY_LEN_MAX);
-                let size = fs.copy_range(&filler(request), (ino, *from), (*to, *at), len)? as u32;
+                let size =
+                    fs.copy_range(&self.filler(request, *to)?, (ino, *from), (*to, *at), len)?
+                        as u32;
                 reply.put(&WriteOut { size, padding: 0 }.encode())
             }
             _ => Err(Error::NoSuchCall),

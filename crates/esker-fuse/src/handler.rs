@@ -27,6 +27,12 @@ pub trait Handler: Send + Sync {
         None
     }
 
+    /// Whether space may come back by itself in a moment: files that were removed, and that the
+    /// kernel has yet to let go of.
+    fn awaits_space(&self) -> bool {
+        false
+    }
+
     /// The kernel has not heard of `count` look-ups that answers told of, and never will.
     fn forget(&self, node: Ino, count: u64);
 }

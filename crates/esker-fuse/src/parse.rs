@@ -7,12 +7,14 @@ use esker::posix::{Allocate, New, OpenFlags, RenameFlags, SetAttr, SetTime, Xatt
 use esker::{Cursor, Error, Ino, Kind, Result, Time};
 
 use crate::request::{Forgets, Groups, Op, ParseError, Request};
-use crate::wire::flags::{fallocate, fsync, lseek, open, rename, setattr, setxattr, write};
+use crate::wire::flags::{
+    fallocate, fsync, getattr, lseek, open, rename, setattr, setxattr, write,
+};
 use crate::wire::{
     BatchForgetIn, CopyFileRangeIn, CreateIn, EXT_GROUPS, ExtHeader, FallocateIn, ForgetIn,
-    ForgetOne, FsyncIn, GetxattrIn, InHeader, InitIn, InterruptIn, IoctlIn, LinkIn, LseekIn,
-    MkdirIn, MknodIn, Opcode, OpenIn, RECORD_ALIGN, ReadIn, ReleaseIn, Rename2In, RenameIn,
-    SetattrIn, SetxattrIn, WriteIn,
+    ForgetOne, FsyncIn, GetattrIn, GetxattrIn, InHeader, InitIn, InterruptIn, IoctlIn, LinkIn,
+    LseekIn, MkdirIn, MknodIn, Opcode, OpenIn, RECORD_ALIGN, ReadIn, ReleaseIn, Rename2In,
+    RenameIn, SetattrIn, SetxattrIn, WriteIn,
 };
 
 /// The first 16 bytes of [`InitIn`] are all that a kernel without `INIT_EXT` sends.
@@ -91,7 +93,7 @@ impl<'a> Cut<'a> {
     }
 }
 
-fn op<'a>(opcode: Opcode, cut: Cut<'a>) -> Result<Op<'a>> {
+fn op<'a>(opcode: Opcode, mut cut: Cut<'a>) -> Result<Op<'a>> {
     Ok(match opcode {
         Opcode::Lookup
         | Opcode::Symlink
@@ -122,7 +124,9 @@ fn op<'a>(opcode: Opcode, cut: Cut<'a>) -> Result<Op<'a>> {
         }
         Opcode::Readdir | Opcode::Readdirplus => return list_op(opcode, cut),
         Opcode::Setattr => return setattr_op(cut),
-        Opcode::Getattr => Op::Getattr,
+        Opcode::Getattr => {
+            Op::Getattr { writes: take!(cut, GetattrIn).getattr_flags & getattr::FH != 0 }
+        }
         Opcode::Statx => Op::Statx,
         Opcode::Readlink => Op::Readlink,
         Opcode::Statfs => Op::Statfs,
@@ -245,7 +249,8 @@ fn file_op<'a>(opcode: Opcode, mut cut: Cut<'a>) -> Result<Op<'a>> {
         Opcode::Write => {
             let WriteIn { offset, size, write_flags, .. } = take!(cut, WriteIn);
             let kill_priv = write_flags & write::KILL_SUIDGID != 0;
-            Op::Write { at: offset, source: cut.bytes(size)?, kill_priv }
+            let late = write_flags & write::CACHE != 0;
+            Op::Write { at: offset, source: cut.bytes(size)?, kill_priv, late }
         }
         Opcode::Fsync => {
             Op::Fsync { data_only: take!(cut, FsyncIn).fsync_flags & fsync::FDATASYNC != 0 }

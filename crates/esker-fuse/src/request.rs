@@ -29,6 +29,13 @@ pub struct Request<'a> {
     pub op: Op<'a>,
 }
 
+impl Request<'_> {
+    /// The inode of a write whose caller was answered long ago.
+    pub fn late_write(&self) -> Option<Ino> {
+        matches!(self.op, Op::Write { late: true, .. }).then_some(self.node)
+    }
+}
+
 /// What is asked.
 #[derive(Clone, Debug)]
 #[expect(
@@ -46,8 +53,9 @@ pub enum Op<'a> {
     Forget { count: u64 },
     /// The same for many inodes.
     BatchForget(Forgets<'a>),
-    /// stat(2).
-    Getattr,
+    /// stat(2); with `writes`, the kernel asks before it takes a write (or reads the end of an open
+    /// file), and an error is that call's.
+    Getattr { writes: bool },
     /// statx(2) that wants the birth time.
     Statx,
     /// chmod(2), chown(2), truncate(2), utimensat(2).
@@ -77,7 +85,8 @@ pub enum Op<'a> {
     /// read(2); `no_atime` where the file was opened with `O_NOATIME`.
     Read { at: u64, len: u32, no_atime: bool },
     /// write(2).
-    Write { at: u64, source: &'a [u8], kill_priv: bool },
+    /// With `late`, the caller was answered when the kernel took the bytes.
+    Write { at: u64, source: &'a [u8], kill_priv: bool, late: bool },
     /// statfs(2).
     Statfs,
     /// The last close(2) of an opened file; `write` where it was opened for writing.

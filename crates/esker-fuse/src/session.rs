@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle, Scope};
+use std::time::Duration;
 
 use esker::{Error, Ino};
 
@@ -21,8 +22,13 @@ use crate::wire::{InitOut, OutHeader};
 /// Most workers that a session has by default.
 const THREADS_MAX: usize = 4;
 
-/// Room for an answer that comes later, in bytes: a number, where data or a hole begins.
-const LATE_LEN_MAX: usize = 64;
+/// Room for an answer that comes later, in bytes: an inode with an open file at most.
+const LATE_LEN_MAX: usize = 256;
+/// How often, and after how long each time, a request for which there was no space is tried again
+/// while removed files are about to give some back.
+const SPACE_STEPS: u32 = 250;
+const SPACE_STEP: Duration = Duration::from_millis(4);
+const NO_SPACE: u32 = (-Error::NoSpace.errno()).cast_unsigned();
 
 /// How a session runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -249,21 +255,26 @@ where
     while channel.receive()? {
         let (bytes, room) = channel.exchange();
         let request = Request::parse(bytes);
-        let late = request.as_ref().ok().and_then(|request| {
-            handler.needs_flushed(request).map(|node| (node, request.unique, bytes.to_vec()))
-        });
-        if let Some((node, unique, bytes)) = late {
-            let outlet = channel.outlet();
-            let later = move || answer_later(&outlet, handler, node, &bytes);
-            if thread::Builder::new().spawn_scoped(scope, later).is_err() {
-                let error = (-Error::NoMemory.errno()).cast_unsigned();
-                let _ = channel.send(&OutHeader { len: OutHeader::SIZE as u32, error, unique });
-            }
+        let flush = request.as_ref().ok().and_then(|request| handler.needs_flushed(request));
+        if let Some(node) = flush {
+            let flushed = move |outlet: &C::Outlet| {
+                // An error says that there was nothing to write back.
+                let _ = outlet.flush(node);
+            };
+            leave(scope, channel, handler, flushed)?;
             continue;
         }
+        let late = request.as_ref().ok().and_then(Request::late_write);
         let mut reply = Reply::new(room);
         let Some(header) = answer(handler, request, &mut reply) else { continue };
+        if header.error == NO_SPACE && handler.awaits_space() {
+            leave(scope, channel, handler, |_| thread::sleep(SPACE_STEP))?;
+            continue;
+        }
         let held = reply.keep();
+        if let Some(node) = refused(&header, late) {
+            let _ = channel.outlet().outdate(node);
+        }
         if channel.send(&header).is_err() {
             // Nobody waits for it any more: its look-ups never happened. If the kernel has gone
             // altogether, the next receive says so.
@@ -273,16 +284,54 @@ where
     Ok(())
 }
 
-/// Answers once the kernel has written back what it held back. The workers go on meanwhile, and one
-/// of them takes in what comes.
-fn answer_later<H: Handler>(outlet: &impl Outlet, handler: &H, node: Ino, bytes: &[u8]) {
-    // An error says that there was nothing to write back.
-    let _ = outlet.flush(node);
-    let mut room = [0; LATE_LEN_MAX];
-    let mut reply = Reply::new(&mut room);
-    if let Some(header) = answer(handler, Request::parse(bytes), &mut reply)
-        && outlet.send(&header, reply.body()).is_err()
-    {
-        let_go(handler, &reply);
+/// Leaves the request received last to a thread of its own, which answers it after `first`. The workers
+/// go on meanwhile, and one of them takes in what the answer waits for.
+fn leave<'scope, C, H>(
+    scope: &'scope Scope<'scope, '_>,
+    channel: &mut C,
+    handler: &'scope H,
+    first: impl Fn(&C::Outlet) + Send + 'scope,
+) -> io::Result<()>
+where
+    C: Channel<Outlet: 'scope>,
+    H: Handler,
+{
+    let bytes = channel.exchange().0.to_vec();
+    let outlet = channel.leave()?;
+    let unique = Request::parse(&bytes).map_or(0, |request| request.unique);
+    let later = move || answer_later(&outlet, handler, &bytes, first);
+    if thread::Builder::new().spawn_scoped(scope, later).is_err() {
+        let error = (-Error::NoMemory.errno()).cast_unsigned();
+        channel.send(&OutHeader { len: OutHeader::SIZE as u32, error, unique })?;
     }
+    Ok(())
+}
+
+/// Answers after `first`, and again and again after it while space may still come back.
+fn answer_later<H: Handler, O: Outlet>(outlet: &O, handler: &H, bytes: &[u8], first: impl Fn(&O)) {
+    let mut room = [0; LATE_LEN_MAX];
+    for step in 1..=SPACE_STEPS {
+        first(outlet);
+        let request = Request::parse(bytes);
+        let late = request.as_ref().ok().and_then(Request::late_write);
+        let mut reply = Reply::new(&mut room);
+        let Some(header) = answer(handler, request, &mut reply) else { return };
+        if header.error == NO_SPACE && handler.awaits_space() && step < SPACE_STEPS {
+            continue;
+        }
+        if let Some(node) = refused(&header, late) {
+            let _ = outlet.outdate(node);
+        }
+        if outlet.send(&header, reply.body()).is_err() {
+            let_go(handler, &reply);
+        }
+        return;
+    }
+}
+
+/// The file of a write that was refused when its caller had been answered long ago: the kernel is to ask for
+/// the attributes before the next one, and hears of it then. That it knows nothing of the inode any
+/// more is no harm.
+fn refused(header: &OutHeader, late: Option<Ino>) -> Option<Ino> {
+    late.filter(|_| header.error != 0)
 }

@@ -1,45 +1,80 @@
 //! Which files are open for writing: only of such a file can the kernel hold bytes back (writeback,
 //! mmap), and it writes them back before the last close is told.
+//!
+//! What cannot be written back was taken long ago, and the kernel by itself tells of it only when the
+//! file is synced or closed: whoever fills a disk would write on for ever. So such a refusal is kept
+//! here, the kernel is told to ask for the attributes anew, which it does before it takes the next
+//! write, and the refusal is the answer, once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use esker::Ino;
+use esker::{Error, Ino, Result};
 
-/// How many times each file is open for writing.
+/// The files that are open for writing.
 #[derive(Default)]
 pub struct Writers {
-    counts: Mutex<HashMap<Ino, u32>>,
+    files: Mutex<HashMap<Ino, Writing>>,
+}
+
+/// One of them.
+#[derive(Default)]
+struct Writing {
+    /// How many times it is open.
+    count: u32,
+    /// Why bytes could not be written back, until somebody hears of it.
+    refusal: Option<Error>,
 }
 
 impl Writers {
     /// A file was opened.
     pub fn opened(&self, ino: Ino, write: bool) {
         if write {
-            *self.counts().entry(ino).or_default() += 1;
+            self.files().entry(ino).or_default().count += 1;
         }
     }
 
-    /// A file was closed for the last time since it was opened.
-    pub fn closed(&self, ino: Ino, write: bool) {
+    /// A file was closed for the last time since it was opened; whether nobody writes to it now, but
+    /// somebody did.
+    pub fn closed(&self, ino: Ino, write: bool) -> bool {
         if !write {
-            return;
+            return false;
         }
-        let mut counts = self.counts();
-        if let Some(count) = counts.get_mut(&ino) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&ino);
-            }
+        let mut files = self.files();
+        let Some(writing) = files.get_mut(&ino) else { return false };
+        writing.count -= 1;
+        let last = writing.count == 0;
+        if last {
+            files.remove(&ino);
         }
+        last
     }
 
     /// Somebody may write to it.
     pub fn has(&self, ino: Ino) -> bool {
-        self.counts().contains_key(&ino)
+        self.files().contains_key(&ino)
     }
 
-    fn counts(&self) -> MutexGuard<'_, HashMap<Ino, u32>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Bytes were refused; if their writer was answered before (`late`), the next one is to hear of it.
+    pub fn tell(&self, ino: Ino, late: bool, error: Error) {
+        if late && let Some(writing) = self.files().get_mut(&ino) {
+            writing.refusal = Some(error);
+        }
+    }
+
+    /// What a writer that is about to write must hear first.
+    ///
+    /// # Errors
+    /// What earlier bytes were refused with.
+    pub fn hear(&self, ino: Ino, writes: bool) -> Result<()> {
+        if !writes {
+            return Ok(());
+        }
+        let refusal = self.files().get_mut(&ino).and_then(|writing| writing.refusal.take());
+        refusal.map_or(Ok(()), Err)
+    }
+
+    fn files(&self) -> MutexGuard<'_, HashMap<Ino, Writing>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

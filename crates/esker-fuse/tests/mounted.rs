@@ -13,7 +13,8 @@ use esker::ground::{Clock, Heap};
 use esker::memory::{Home, Options};
 use esker::posix::Fs;
 use esker::{Attr, Ino, Kind};
-use esker_fuse::{Door, MountError, MountOptions, Mounted, Running, Session, mount};
+use esker_fuse::transport::Ring;
+use esker_fuse::{Door, MountError, MountOptions, Mounted, Running, converse, mount};
 use esker_host::SystemClock;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, RenameFlags, StatxFlags, XattrFlags};
 use rustix::io::Errno;
@@ -71,13 +72,16 @@ fn mounted(text: &str) -> Option<Mount> {
     let limits = Options { size_max: 1 << 28, file_size_max: i64::MAX as u64, root };
     let fs = Arc::new(Fs::new(Home::new(Heap::new(), &limits).unwrap(), SystemClock));
     let door = Arc::new(Door::new(Arc::clone(&fs), options.door()));
-    let running = Session::start(device, door, &options.session()).unwrap().spawn().unwrap();
+    let running = converse(device, door, &options).unwrap();
     Some(Mount { mounted, running: Some(running), fs })
 }
 
-/// Runs `test` on a mount with and without writeback, with one and with two workers.
+/// Runs `test` on a mount with and without writeback, with one and with two workers, and over
+/// io_uring where the kernel offers that.
 fn each_way(test: impl Fn(&Mount)) {
-    for options in ["writeback,threads=2", "nowriteback,threads=1"] {
+    let ring = ["writeback,transport=ring", "nowriteback,transport=ring"];
+    let rings = if Ring::is_offered() { &ring[..] } else { &[] };
+    for options in ["writeback,threads=2", "nowriteback,threads=1"].iter().chain(rings) {
         if let Some(mount) = mounted(options) {
             test(&mount);
         }
@@ -342,5 +346,22 @@ fn an_immutable_file_refuses() {
         assert!(fs::remove_file(&path).is_err());
         rustix::fs::ioctl_setflags(&file, rustix::fs::IFlags::empty()).unwrap();
         fs::remove_file(&path).unwrap();
+    });
+}
+
+#[test]
+fn who_fills_the_file_system_hears_of_it() {
+    each_way(|mount| {
+        let path = mount.path("filler");
+        let mut file = File::create_new(&path).unwrap();
+        let piece = vec![1; 1 << 20];
+        // The file system holds 256 pieces; the kernel may take a few more before it knows.
+        let refused = (0..4096).find_map(|_| file.write_all(&piece).err());
+        let error = refused.expect("writing ends");
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        drop(file);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, &piece).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), piece);
     });
 }

@@ -45,10 +45,10 @@ fn a_writes_bytes_are_those_it_counts() {
         padding: 0,
     };
     let bytes = request(Opcode::Write, 3, &[&write.encode(), b"hello"]);
-    let Op::Write { at, source, kill_priv } = Request::parse(&bytes).unwrap().op else {
+    let Op::Write { at, source, kill_priv, late } = Request::parse(&bytes).unwrap().op else {
         panic!("no write");
     };
-    assert_eq!((at, source, kill_priv), (4096, &b"hello"[..], true));
+    assert_eq!((at, source, kill_priv, late), (4096, &b"hello"[..], true, false));
     let short = request(Opcode::Write, 3, &[&write.encode(), b"hell"]);
     assert!(matches!(error_of(&short), ParseError::Body { error: Error::Invalid, .. }));
 }

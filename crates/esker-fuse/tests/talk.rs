@@ -171,12 +171,19 @@ struct Stage {
     deaf: bool,
 }
 
-/// Tells of flushes by an answer that is none.
+/// Marks the answer that tells of outdated attributes.
+const OUTDATED: u8 = 0xa7;
+
+/// Tells of flushes and of outdated attributes by answers that are none.
 struct Side(Stage);
 
 impl Outlet for Side {
     fn flush(&self, node: Ino) -> io::Result<()> {
         self.0.answers.lock().unwrap().push(vec![node.0 as u8]);
+        Ok(())
+    }
+    fn outdate(&self, node: Ino) -> io::Result<()> {
+        self.0.answers.lock().unwrap().push(vec![node.0 as u8, OUTDATED]);
         Ok(())
     }
     fn send(&self, header: &OutHeader, body: &[u8]) -> io::Result<()> {

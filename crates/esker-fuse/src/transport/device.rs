@@ -12,6 +12,8 @@ use super::{Channel, Outlet, Transport};
 use crate::negotiate::{DATA_LEN_MAX, REQUEST_LEN_MAX};
 use crate::wire::{NOTIFY_INVAL_INODE, NotifyInvalInodeOut, OutHeader};
 
+/// The offset that stands for no bytes at all in a notification about an inode.
+const ATTRIBUTES_ONLY: i64 = -1;
 /// Where the kernel offers FUSE.
 pub const PATH: &str = "/dev/fuse";
 
@@ -109,14 +111,22 @@ impl DeviceOutlet {
     pub(super) const fn new(fd: Arc<OwnedFd>) -> Self {
         Self { fd }
     }
+
+    fn invalidate(&self, node: Ino, off: i64) -> io::Result<()> {
+        let what = NotifyInvalInodeOut { ino: node.0, off, len: 0 };
+        let len = (OutHeader::SIZE + NotifyInvalInodeOut::SIZE) as u32;
+        let header = OutHeader { len, error: NOTIFY_INVAL_INODE, unique: 0 };
+        write(&self.fd, &[&header.encode(), &what.encode()])
+    }
 }
 
 impl Outlet for DeviceOutlet {
     fn flush(&self, node: Ino) -> io::Result<()> {
-        let all = NotifyInvalInodeOut { ino: node.0, off: 0, len: 0 };
-        let len = (OutHeader::SIZE + NotifyInvalInodeOut::SIZE) as u32;
-        let header = OutHeader { len, error: NOTIFY_INVAL_INODE, unique: 0 };
-        write(&self.fd, &[&header.encode(), &all.encode()])
+        self.invalidate(node, 0)
+    }
+
+    fn outdate(&self, node: Ino) -> io::Result<()> {
+        self.invalidate(node, ATTRIBUTES_ONLY)
     }
 
     fn send(&self, header: &OutHeader, body: &[u8]) -> io::Result<()> {

@@ -67,7 +67,16 @@ pub trait Channel: Send {
     /// `NotFound` when nobody waits for the answer any more.
     fn send(&mut self, header: &OutHeader) -> io::Result<()>;
 
-    /// A way out for the answer to a request of this channel that another thread will give.
+    /// Hands the request received last over to another thread, which answers it through the outlet;
+    /// the channel goes on with other requests meanwhile.
+    ///
+    /// # Errors
+    /// When the channel cannot go on without it.
+    fn leave(&mut self) -> io::Result<Self::Outlet> {
+        Ok(self.outlet())
+    }
+
+    /// A way out for what another thread has to say.
     fn outlet(&self) -> Self::Outlet;
 }
 
@@ -79,6 +88,13 @@ pub trait Outlet: Send {
     /// # Errors
     /// `NotFound` when the kernel keeps nothing of the inode.
     fn flush(&self, node: Ino) -> io::Result<()>;
+
+    /// Has the kernel ask for the attributes of an inode before it relies on them again. A worker may
+    /// call it.
+    ///
+    /// # Errors
+    /// `NotFound` when the kernel keeps nothing of the inode.
+    fn outdate(&self, node: Ino) -> io::Result<()>;
 
     /// Answers.
     ///

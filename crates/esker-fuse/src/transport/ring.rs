@@ -138,6 +138,13 @@ impl Channel for RingChannel {
         }
     }
 
+    fn leave(&mut self) -> io::Result<RingOutlet> {
+        if let Self::Queue(queue) = self {
+            queue.replace()?;
+        }
+        Ok(self.outlet())
+    }
+
     fn outlet(&self) -> RingOutlet {
         match self {
             Self::Device(device) => RingOutlet::Device(device.outlet()),
@@ -169,6 +176,12 @@ impl Outlet for RingOutlet {
     fn flush(&self, node: Ino) -> io::Result<()> {
         match self {
             Self::Device(device) | Self::Queue { device, .. } => device.flush(node),
+        }
+    }
+
+    fn outdate(&self, node: Ino) -> io::Result<()> {
+        match self {
+            Self::Device(device) | Self::Queue { device, .. } => device.outdate(node),
         }
     }
 
@@ -210,6 +223,8 @@ pub struct Queue {
     /// Slots with a request that nobody has looked at yet.
     arrived: VecDeque<usize>,
     current: usize,
+    /// Slots whose answers other threads will give.
+    left: usize,
     late: Arc<Late>,
     /// What the bell's eventfd is read into.
     rung: Box<[u8; 8]>,
@@ -239,6 +254,7 @@ impl Queue {
             slots: (0..DEPTH).map(|_| Slot::new()).collect(),
             arrived: VecDeque::with_capacity(DEPTH),
             current: 0,
+            left: 0,
             late: Arc::new(late),
             rung: Box::new([0; 8]),
         })
@@ -254,11 +270,26 @@ impl Queue {
         let _ = sched_setaffinity(None, &set);
         self.ring.submitter().register_enable_rings()?;
         for index in 0..DEPTH {
-            let vector = self.slots[index].vector.as_ptr() as u64;
-            self.command(REGISTER, index, 0, Some(vector))?;
+            self.register(index)?;
         }
         self.listen()?;
         self.ring.submit()?;
+        Ok(())
+    }
+
+    fn register(&mut self, slot: usize) -> io::Result<()> {
+        let vector = self.slots[slot].vector.as_ptr() as u64;
+        self.command(REGISTER, slot, 0, Some(vector))
+    }
+
+    /// The current request is left to another thread, whose answer may wait for further requests of this
+    /// queue: so as many slots as ever must be there for them.
+    fn replace(&mut self) -> io::Result<()> {
+        self.left += 1;
+        if self.slots.len() - self.left < DEPTH {
+            self.slots.push(Slot::new());
+            self.register(self.slots.len() - 1)?;
+        }
         Ok(())
     }
 
@@ -295,6 +326,9 @@ impl Queue {
     }
 
     fn push(&mut self, entry: &Entry128) -> io::Result<()> {
+        if self.ring.submission().is_full() {
+            self.ring.submit()?;
+        }
         // SAFETY: what the kernel reaches through an entry (a slot's header, payload and vector, or the bytes that
         // the bell is read into) lies in boxes of this queue, which outlive its ring.
         let pushed = unsafe { self.ring.submission().push(entry) };
@@ -329,6 +363,7 @@ impl Queue {
     fn answer_late(&mut self) -> io::Result<()> {
         self.listen()?;
         for (slot, header, body) in self.late.take() {
+            self.left -= 1;
             self.slots[slot].room()[..body.len()].copy_from_slice(&body);
             self.slots[slot].finish(&header);
             self.commit(slot)?;

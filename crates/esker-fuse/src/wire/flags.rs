@@ -76,6 +76,12 @@ pub mod opened {
     pub const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
 }
 
+/// `GetattrIn::getattr_flags`.
+pub mod getattr {
+    /// The kernel asks on behalf of an open file.
+    pub const FH: u32 = 1 << 0;
+}
+
 /// `WriteIn::write_flags`.
 pub mod write {
     pub const CACHE: u32 = 1 << 0;
