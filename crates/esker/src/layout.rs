@@ -1,7 +1,8 @@
 //! Byte formats, each declared once.
 //!
-//! [`layout!`](crate::layout!) turns a table of fields into the struct, its size, `encode`, `decode` and the list of fields that
-//! a test compares with the prose. A hole, an overlap or a wrong total does not compile.
+//! [`layout!`](crate::layout!) turns a table of fields into the struct, its size, `encode`,
+//! `decode` and the list of fields that a test compares with the prose. A hole, an overlap or a
+//! wrong total does not compile.
 
 /// A field's type: a number in little-endian order, or bytes.
 pub trait Field: Sized + Copy {

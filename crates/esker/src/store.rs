@@ -94,6 +94,13 @@ pub trait Store: View {
     /// Applies the changes in their order, all of them or, on an error, none.
     fn commit(&self, batch: &Batch<'_>) -> Result<()>;
 
+    /// Gives back space that the home took beyond the end of a file on speculation; nothing that a
+    /// [`View`] answers changes but `blocks`.
+    fn trim(&self, ino: Ino) -> Result<()> {
+        let _ = ino;
+        Ok(())
+    }
+
     /// Returns once everything committed would survive a loss of power, as far as the home promises that.
     fn sync(&self) -> Result<()>;
 }

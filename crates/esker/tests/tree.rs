@@ -8,7 +8,7 @@ use std::sync::Arc;
 use esker::error::{Error, Result};
 use esker::ground::Budget;
 use esker::limits::{KEY_LEN_MAX, PAGE_SIZE, VALUE_LEN_MAX};
-use esker::tree::{HeapPages, NodeHeader, NodeSlot, Page, PageId, Pages, Tree};
+use esker::tree::{Finger, HeapPages, NodeHeader, NodeSlot, Page, PageId, Pages, Tree};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -451,42 +451,96 @@ fn check_sees_damage() {
 }
 
 #[test]
-fn chunks_come_and_go() {
-    let chunk = {
-        let mut pages = heap();
-        pages.allocate().unwrap();
-        pages.bytes()
-    };
-    let per_chunk = chunk / PAGE_SIZE;
-    let budget = Arc::new(Budget::new(3 * chunk as u64 + 1));
+fn pages_come_and_go() {
+    const PAGE: u64 = PAGE_SIZE as u64;
+    let budget = Arc::new(Budget::new(3 * PAGE + 1));
     let mut pages = HeapPages::new(budget.clone());
-    let ids: Vec<_> = (0..3 * per_chunk).map(|_| pages.allocate().unwrap()).collect();
+    let ids: Vec<_> = (0..3).map(|_| pages.allocate().unwrap()).collect();
     assert_eq!(pages.allocate(), Err(Error::NoSpace));
     assert_eq!(pages.reserve(1), Err(Error::NoSpace));
     pages.overdraft(true);
-    pages.reserve(per_chunk).unwrap();
-    assert_eq!(budget.used(), 4 * chunk as u64);
+    pages.reserve(2).unwrap();
+    assert_eq!(budget.used(), 5 * PAGE);
     pages.overdraft(false);
-    pages.reserve(0).unwrap();
-    assert_eq!(budget.used(), 3 * chunk as u64);
-    // The middle one empties and goes; what is freed and freed again counts once.
-    for id in &ids[per_chunk..2 * per_chunk] {
-        pages.free(*id);
-        pages.free(*id);
-    }
-    assert_eq!((pages.bytes(), pages.used()), (2 * chunk, 2 * per_chunk));
-    assert_eq!(pages.get(ids[per_chunk]), Err(Error::Corrupt));
-    assert_eq!(pages.edit(PageId(u32::MAX)), Err(Error::Corrupt));
-    // Low pages come first, and a chunk that is there before one that is not.
-    pages.free(ids[3 * per_chunk - 1]);
+    pages.keep(0);
+    assert_eq!(budget.used(), 3 * PAGE);
+    // What is freed and freed again counts once.
     pages.free(ids[1]);
+    pages.free(ids[1]);
+    assert_eq!((pages.bytes(), pages.used()), (2 * PAGE_SIZE, 2));
+    assert_eq!(pages.get(ids[1]), Err(Error::Corrupt));
+    assert_eq!(pages.edit(PageId(u32::MAX)), Err(Error::Corrupt));
+    // A vacant number comes before a new one.
     assert_eq!(pages.allocate(), Ok(ids[1]));
-    assert_eq!(pages.allocate(), Ok(ids[3 * per_chunk - 1]));
-    assert_eq!(pages.allocate(), Ok(ids[per_chunk]));
-    // What is reserved stays although its chunk is empty.
-    pages.reserve(3).unwrap();
-    pages.free(ids[per_chunk]);
-    assert_eq!(budget.used(), 3 * chunk as u64);
+    // As many as were reserved stay when they are freed.
+    pages.keep(0);
+    pages.free(ids[0]);
+    pages.reserve(1).unwrap();
+    assert_eq!((budget.used(), pages.spare()), (3 * PAGE, 1));
+    assert_eq!(pages.allocate(), Ok(ids[0]));
+    pages.free(ids[2]);
+    pages.free(ids[1]);
+    assert_eq!((budget.used(), pages.spare()), (2 * PAGE, 1));
     drop(pages);
     assert_eq!(budget.used(), 0);
+}
+
+/// Whatever leaf is asked first, the answer is the map's.
+#[test]
+fn fingers_only_save_steps() {
+    for seed in seeds(8) {
+        let mut rng = Rng::new(seed.0);
+        let mut tree = Tree::new(heap()).unwrap();
+        let mut model = Model::new();
+        let mut fingers = [const { Finger::new() }; 3];
+        let mut page = None;
+        for round in 0..6000 {
+            let finger = &mut fingers[rng.below(3)];
+            let (mut key, value) = (key(&mut rng, seed.1), value(&mut rng));
+            if rng.below(2) == 0 {
+                // Close behind one that is there.
+                let near = model.range(key.clone()..).next();
+                key = near.map_or(key, |(near, _)| near.clone());
+                if rng.below(2) == 0 && key.len() < KEY_LEN_MAX {
+                    key.push(rng.next() as u8);
+                }
+            }
+            match rng.below(if round < 4000 { 7 } else { 12 }) {
+                0..=3 => {
+                    tree.put_at(finger, &key, &value).unwrap();
+                    model.insert(key.clone(), value);
+                }
+                4 => {
+                    let found = tree.get_at(finger, &key, <[u8]>::to_vec).unwrap().0;
+                    assert_eq!(found.as_ref(), model.get(&key));
+                }
+                5 => {
+                    let found = tree.get_from(page, &key, <[u8]>::to_vec).unwrap();
+                    page = found.as_ref().map(|(_, page)| *page).or(page);
+                    assert_eq!(found.map(|(value, _)| value).as_ref(), model.get(&key));
+                }
+                6 => {
+                    let edited = tree.edit_from(page, &key, |value| value.fill(7)).unwrap();
+                    let known = model.get_mut(&key).map(|value| value.fill(7));
+                    assert_eq!(edited, known);
+                }
+                7 => {
+                    let mut to = key.clone();
+                    to.push(u8::MAX);
+                    let mut gone = Vec::new();
+                    let each = |key: &[u8], _: &[u8]| gone.push(key.to_vec());
+                    tree.remove_range_at(finger, &key, &to, each).unwrap();
+                    let known: Vec<_> = model.range(key..to).map(|(key, _)| key.clone()).collect();
+                    known.iter().for_each(|key| drop(model.remove(key)));
+                    assert_eq!(gone, known);
+                }
+                _ => {
+                    let removed = tree.remove_at(finger, &key).unwrap();
+                    assert_eq!(removed.is_some(), model.remove(&key).is_some());
+                }
+            }
+        }
+        assert!(entries(&tree) == model);
+        tree.check().unwrap();
+    }
 }

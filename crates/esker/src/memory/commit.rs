@@ -14,7 +14,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use super::extents::{Extent, Step};
-use super::free::Run;
+use super::few::{Few, Row};
+use super::free::Runs;
 use super::home::Home;
 use super::keys::{self, Rest};
 use super::plan::{Job, Move, Plan, Staged, StagedName, StagedXattr};
@@ -24,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::ground::Memory;
 use crate::ground::sync::WriteGuard;
 use crate::ids::Ino;
-use crate::limits::{GRANULE, SUBTREES, XATTR_PIECE_LEN};
+use crate::limits::{GRANULE, XATTR_PIECE_LEN};
 use crate::store::{Batch, Change};
 
 /// Bytes copied at once.
@@ -32,45 +33,46 @@ const COPY_LEN: u64 = 64 << 10;
 /// How far changes that take as much as they give (a rename) may overdraw the budget, in bytes.
 const OVERDRAFT_MAX: u64 = 1 << 20;
 
-/// The sub-trees that a plan changes, and how many puts each needs.
+/// The sub-trees that a plan changes in rising order, each with how many puts it needs.
+#[derive(Default)]
 struct Targets {
-    groups: u64,
-    puts: [u32; SUBTREES],
-    total: u32,
+    groups: Few<(usize, usize), 4>,
+    total: usize,
 }
-
-const _: () = assert!(SUBTREES <= u64::BITS as usize);
 
 impl Targets {
     fn new<M>(plan: &Plan<'_, '_, M>) -> Self {
-        let mut targets = Self { groups: 0, puts: [0; SUBTREES], total: 0 };
+        let mut targets = Self::default();
         for staged in plan.inodes.iter().filter(|staged| staged.stored || !staged.dropped) {
-            let mut puts = u32::from(staged.inline_changed);
+            let mut puts = usize::from(staged.inline_changed);
             let steps = staged.window.difference();
-            puts += steps.filter(|step| matches!(step, Step::Put(_))).count() as u32;
+            puts += steps.filter(|step| matches!(step, Step::Put(_))).count();
             targets.add(staged.ino, if staged.dropped { 0 } else { puts });
         }
-        for name in &plan.names {
+        for name in plan.names.iter() {
             targets.add(name.dir, if name.now.is_some() { 2 } else { 0 });
         }
         for xattr in &plan.xattrs {
             let pieces = xattr.value.map_or(0, |value| value.len() / XATTR_PIECE_LEN + 1);
-            targets.add(xattr.ino, pieces as u32);
+            targets.add(xattr.ino, pieces);
         }
+        targets.groups.sort_unstable();
         targets
     }
 
-    fn add(&mut self, ino: Ino, puts: u32) {
+    fn add(&mut self, ino: Ino, puts: usize) {
         let group = keys::group(ino);
-        self.groups |= 1 << group;
-        self.puts[group] += puts;
         self.total += puts;
+        match self.groups.iter_mut().find(|(known, _)| *known == group) {
+            Some((_, known)) => *known += puts,
+            None => self.groups.push((group, puts)),
+        }
     }
 }
 
 /// The sub-trees of a commit, locked in order.
 struct Locked<'h> {
-    trees: Vec<(usize, WriteGuard<'h, SubTree>)>,
+    trees: Row<(usize, WriteGuard<'h, SubTree>), 4>,
 }
 
 impl Locked<'_> {
@@ -104,12 +106,28 @@ impl<M> Drop for Underway<'_, M> {
 
 impl<M: Memory> Home<M> {
     pub(super) fn apply(&self, batch: &Batch<'_>) -> Result<()> {
+        self.carry(self.may_overdraw(batch), |plan| {
+            batch.changes().try_for_each(|change| plan.add(change))
+        })
+    }
+
+    /// Lets go of what was claimed ahead of a file's writes.
+    pub(super) fn give_back(&self, ino: Ino) -> Result<()> {
+        self.carry(true, |plan| plan.trim(ino))
+    }
+
+    /// Works out a plan and carries it out, or gives it up.
+    fn carry<'a>(
+        &self,
+        overdraft: bool,
+        work_out: impl FnOnce(&mut Plan<'_, 'a, M>) -> Result<()>,
+    ) -> Result<()> {
         if self.broken.load(Ordering::Acquire) {
             return Err(Error::Io);
         }
         let mut underway = Underway { home: self, whole: false };
-        let mut plan = Plan::new(self, self.may_overdraw(batch));
-        let planned = batch.changes().try_for_each(|change| plan.add(change));
+        let mut plan = Plan::new(self, overdraft);
+        let planned = work_out(&mut plan);
         let mut point_of_no_return = false;
         let done = planned.and_then(|()| plan.carry_out(&mut point_of_no_return));
         match done {
@@ -146,20 +164,20 @@ impl<M: Memory> Home<M> {
 
 impl<'h, M: Memory> Plan<'h, '_, M> {
     fn carry_out(&mut self, point_of_no_return: &mut bool) -> Result<()> {
-        let jobs = core::mem::take(&mut self.jobs);
+        let jobs = &self.jobs;
         let visible = jobs.iter().position(|job| job.visible).unwrap_or(jobs.len());
-        let (hidden, rest) = jobs.split_at(visible);
-        self.run(hidden)?;
+        let rest = || jobs.iter().skip(visible);
+        self.run(jobs.iter().take(visible))?;
         let targets = Targets::new(self);
         let early = targets.total == 0;
-        if early && !rest.is_empty() {
+        if early && visible < jobs.len() {
             *point_of_no_return = true;
-            self.run(rest)?;
+            self.run(rest())?;
         }
         let mut locked = Self::lock(self.home, &targets, self.overdraft)?;
         *point_of_no_return = true;
         if !early {
-            self.run(rest)?;
+            self.run(rest())?;
         }
         let mut drops = core::mem::take(&mut self.ledger.drops);
         for staged in self.inodes.iter().filter(|staged| staged.stored || !staged.dropped) {
@@ -178,15 +196,11 @@ impl<'h, M: Memory> Plan<'h, '_, M> {
 
     /// Locks the sub-trees in order and makes sure of their pages.
     fn lock(home: &'h Home<M>, targets: &Targets, overdraft: bool) -> Result<Locked<'h>> {
-        let mut locked = Locked { trees: Vec::with_capacity(targets.groups.count_ones() as usize) };
-        let mut groups = targets.groups;
-        while groups != 0 {
-            let group = groups.trailing_zeros() as usize;
-            groups &= groups - 1;
+        let mut locked = Locked { trees: Row::new() };
+        for &(group, _) in &*targets.groups {
             locked.trees.push((group, home.trees[group].write()));
         }
-        for (group, tree) in &mut locked.trees {
-            let puts = targets.puts[*group] as usize;
+        for ((_, tree), &(_, puts)) in locked.trees.iter_mut().zip(&*targets.groups) {
             if puts > 0 {
                 tree.reserve(puts, overdraft)?;
             }
@@ -194,7 +208,7 @@ impl<'h, M: Memory> Plan<'h, '_, M> {
         Ok(locked)
     }
 
-    fn run(&self, jobs: &[Job<'_>]) -> Result<()> {
+    fn run<'j>(&self, jobs: impl Iterator<Item = &'j Job<'j>>) -> Result<()> {
         const ZEROS: [u8; GRANULE as usize] = [0; GRANULE as usize];
         let memory = self.home.memory();
         let mut buffer = Vec::new();
@@ -223,7 +237,7 @@ fn apply_inode<M>(
     home: &Home<M>,
     tree: &mut SubTree,
     staged: &Staged,
-    drops: &mut Vec<Run>,
+    drops: &mut Runs,
 ) -> Result<()> {
     let ino = staged.ino;
     let mut failed = Ok(());
@@ -236,7 +250,8 @@ fn apply_inode<M>(
         }
     };
     if staged.dropped {
-        tree.remove_range(&keys::first(ino), &keys::first(Ino(ino.0 + 1)), &mut collect)?;
+        // The record is the first of its keys.
+        tree.remove_range(&keys::inode(ino), &keys::first(Ino(ino.0 + 1)), &mut collect)?;
         tree.inodes -= 1;
         home.inodes.fetch_sub(1, Ordering::Relaxed);
         return failed;
@@ -273,7 +288,9 @@ fn apply_record(tree: &mut SubTree, staged: &Staged) -> Result<()> {
             value.extend_from_slice(content);
             tree.put(&key, &value)
         }
-        _ if staged.changed => tree.edit(&key, |value| value[..head.len()].copy_from_slice(&head)),
+        _ if staged.changed => {
+            tree.edit_record(staged.ino, |value| value[..head.len()].copy_from_slice(&head))
+        }
         _ => Ok(()),
     }
 }

@@ -4,9 +4,9 @@
 //! Invariant: extents are in order, do not overlap and are not empty; a window holds all extents
 //! that touch what was loaded.
 
-use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::few::Few;
 use super::free::Run;
 use super::keys::{self, Rest};
 use super::record::ExtentValue;
@@ -20,7 +20,7 @@ use crate::store::Flow;
 const LEN_MAX: u64 = u32::MAX as u64;
 
 /// A run of granules of a file and where it lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extent {
     /// The first granule of the file.
     pub start: u64,
@@ -31,6 +31,9 @@ pub(super) struct Extent {
     /// Has space but no bytes yet: reads as zeros.
     pub unwritten: bool,
 }
+
+/// Extents in a row.
+pub(super) type Extents = Few<Extent, 2>;
 
 impl Extent {
     /// One past the last granule of the file.
@@ -75,7 +78,7 @@ impl Extent {
 }
 
 /// Appends a run in as few extents as can be.
-pub(super) fn append(extents: &mut Vec<Extent>, extent: Extent) {
+pub(super) fn append(extents: &mut Extents, extent: Extent) {
     match extents.last_mut() {
         Some(last) if last.goes_on(&extent) => last.len += extent.len,
         _ => {
@@ -87,6 +90,17 @@ pub(super) fn append(extents: &mut Vec<Extent>, extent: Extent) {
             }
         }
     }
+}
+
+/// The extent of the inode that holds granule `at`.
+pub(super) fn holding(tree: &SubTree, ino: Ino, at: u64) -> Result<Option<Extent>> {
+    let found = tree.floor(&keys::extent(ino, at), |key, value| match keys::parse(key) {
+        Some((owner, Rest::Extent(start))) if owner == ino => {
+            Extent::decode(start, value).map(Some)
+        }
+        _ => Ok(None),
+    })?;
+    Ok(found.transpose()?.flatten().filter(|extent| extent.end() > at))
 }
 
 /// Tells every extent of the inode that touches granules `from..to`, in order, as the tree has
@@ -101,14 +115,7 @@ pub(super) fn each_extent(
     if from >= to {
         return Ok(());
     }
-    let found = tree.floor(&keys::extent(ino, from), |key, value| match keys::parse(key) {
-        Some((owner, Rest::Extent(start))) if owner == ino => {
-            Extent::decode(start, value).map(Some)
-        }
-        _ => Ok(None),
-    })?;
-    if let Some(extent) = found.transpose()?.flatten()
-        && extent.end() > from
+    if let Some(extent) = holding(tree, ino, from)?
         && (each(extent).is_break() || extent.end() >= to)
     {
         return Ok(());
@@ -131,7 +138,7 @@ pub(super) fn each_extent(
 }
 
 /// A stretch of a file that either has one extent's space or is a hole.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Piece {
     /// The first granule of the file.
     pub start: u64,
@@ -141,13 +148,16 @@ pub(super) struct Piece {
     pub extent: Option<Extent>,
 }
 
+/// Pieces in a row.
+pub(super) type Pieces = Few<Piece, 2>;
+
 /// The extents of one inode as far as a commit looks at them: as they are and as they will be.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     /// Granules of the file of which everything is here.
     loaded: Range<u64>,
-    stored: Vec<Extent>,
-    now: Vec<Extent>,
+    stored: Extents,
+    now: Extents,
     /// There is nothing in the tree behind this window: a new inode, or one that was emptied.
     pub alone: bool,
     /// The tree's extents go, all of them.
@@ -175,17 +185,18 @@ impl Window {
             self.loaded = from..from;
         }
         if from < self.loaded.start {
-            let mut more = Vec::new();
+            let mut more = Extents::default();
             read(tree, ino, from, self.loaded.start, &mut more)?;
             self.loaded.start = more.first().map_or(from, |extent| extent.start.min(from));
-            self.now.splice(0..0, more.iter().copied());
-            self.stored.splice(0..0, more);
+            for known in [&mut self.now, &mut self.stored] {
+                *known = more.iter().chain(known.iter()).copied().collect();
+            }
         }
         if to > self.loaded.end {
             let known = self.stored.len();
             read(tree, ino, self.loaded.end, to, &mut self.stored)?;
             let more = &self.stored[known..];
-            self.now.extend_from_slice(more);
+            self.now.extend(more.iter().copied());
             if let Some(first) = more.first() {
                 self.loaded.start = self.loaded.start.min(first.start);
             }
@@ -239,7 +250,7 @@ impl Window {
         let (first, last) =
             (self.position(from), self.now.partition_point(|extent| extent.start < to));
         let touched = &self.now[first..last.max(first)];
-        let mut merged: Vec<Extent> = Vec::with_capacity(fresh.len() + 4);
+        let mut merged = Extents::default();
         let before = first.checked_sub(1).map(|index| self.now[index]);
         let head = touched.first().filter(|extent| extent.start < from);
         let tail = touched.last().filter(|extent| extent.end() > to);
@@ -251,7 +262,8 @@ impl Window {
         let pieces = pieces.chain(tail.map(|extent| extent.part(to, u64::MAX))).chain(behind);
         pieces.for_each(|extent| append(&mut merged, extent));
         let end = (last.max(first) + usize::from(behind.is_some())).min(self.now.len());
-        self.now.splice(first.saturating_sub(1)..end, merged);
+        let (before, behind) = (&self.now[..first.saturating_sub(1)], &self.now[end..]);
+        self.now = before.iter().chain(&*merged).chain(behind).copied().collect();
         come as i64 - gone as i64
     }
 
@@ -262,7 +274,7 @@ impl Window {
     }
 }
 
-fn read(tree: &SubTree, ino: Ino, from: u64, to: u64, target: &mut Vec<Extent>) -> Result<()> {
+fn read(tree: &SubTree, ino: Ino, from: u64, to: u64, target: &mut Extents) -> Result<()> {
     each_extent(tree, ino, from, to, |extent| {
         target.push(extent);
         Flow::Continue(())

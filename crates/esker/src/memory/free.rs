@@ -5,13 +5,14 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
+use super::few::Few;
 use crate::limits::GRANULE;
 
 /// Granules to a page: what is as large begins at a page where it can.
 const PAGE: u64 = 4096 / GRANULE;
 
 /// A run of granules of the memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Run {
     /// The first granule.
     pub start: u64,
@@ -25,6 +26,9 @@ impl Run {
         self.start + self.len
     }
 }
+
+/// Runs in a row.
+pub(super) type Runs = Few<Run, 2>;
 
 /// The free granules.
 #[derive(Debug, Default)]

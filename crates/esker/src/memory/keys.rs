@@ -15,11 +15,25 @@ const SEQ: u8 = 3;
 const XATTR: u8 = 4;
 const EXTENT: u8 = 5;
 const HEAD: usize = 9;
+/// Kinds of keys, and none.
+pub(super) const KINDS: usize = EXTENT as usize + 1;
 
 /// The sub-tree that holds all keys of an inode.
 #[inline]
 pub(super) fn group(ino: Ino) -> usize {
     (ino.0 % SUBTREES as u64) as usize
+}
+
+/// The kind of a key, as a number under [`KINDS`].
+#[inline]
+pub(super) fn kind(key: &[u8]) -> usize {
+    key.get(HEAD - 1).map_or(0, |&kind| usize::from(kind) % KINDS)
+}
+
+/// Whether it is the key of a name.
+#[inline]
+pub(super) fn is_name(key: &[u8]) -> bool {
+    kind(key) == usize::from(NAME)
 }
 
 /// A key of up to [`KEY_LEN_MAX`] bytes.

@@ -9,6 +9,7 @@
 //! | commit.rs | changing it, whole or not at all |
 //! | extents.rs | a file's extents |
 //! | check.rs, finding.rs | doubting everything |
+//! | few.rs | short lists |
 //! | space.rs, free.rs, refs.rs | data space, and who shares it |
 //!
 //! Above: `store`, whose contract this keeps. Below: `tree` and `ground`. Invariant: all keys of an
@@ -18,6 +19,7 @@
 mod check;
 mod commit;
 mod extents;
+mod few;
 mod finding;
 mod free;
 mod home;

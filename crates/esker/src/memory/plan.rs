@@ -6,8 +6,9 @@
 
 use alloc::vec::Vec;
 
-use super::extents::{Extent, Window};
-use super::free::Run;
+use super::extents::{Extent, Extents, Window};
+use super::few::Row;
+use super::free::Runs;
 use super::home::Home;
 use super::keys;
 use super::record::{self, Record};
@@ -78,18 +79,18 @@ pub(super) struct Job<'a> {
 /// What to undo when the plan is given up, and what to let go when it is carried out.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    pub claims: Vec<Run>,
-    pub shares: Vec<Run>,
-    pub drops: Vec<Run>,
+    pub claims: Runs,
+    pub shares: Runs,
+    pub drops: Runs,
 }
 
 /// A batch's plan.
 pub(super) struct Plan<'h, 'a, M> {
     pub home: &'h Home<M>,
-    pub inodes: Vec<Staged>,
-    pub names: Vec<StagedName<'a>>,
+    pub inodes: Row<Staged, 4>,
+    pub names: Row<StagedName<'a>, 2>,
     pub xattrs: Vec<StagedXattr<'a>>,
-    pub jobs: Vec<Job<'a>>,
+    pub jobs: Row<Job<'a>, 4>,
     pub ledger: Ledger,
     /// The budget does not count: the batch only shrinks.
     pub overdraft: bool,
@@ -99,10 +100,10 @@ impl<'h, 'a, M: Memory> Plan<'h, 'a, M> {
     pub(super) fn new(home: &'h Home<M>, overdraft: bool) -> Self {
         Self {
             home,
-            inodes: Vec::new(),
-            names: Vec::new(),
+            inodes: Row::new(),
+            names: Row::new(),
             xattrs: Vec::new(),
-            jobs: Vec::new(),
+            jobs: Row::new(),
             ledger: Ledger::default(),
             overdraft,
         }
@@ -130,7 +131,7 @@ impl<'h, 'a, M: Memory> Plan<'h, 'a, M> {
         if let Some(index) = self.inodes.iter().position(|staged| staged.ino == ino) {
             return if self.inodes[index].dropped { Err(Error::NotFound) } else { Ok(index) };
         }
-        let record = self.home.tree(ino).get(&keys::inode(ino), record::record)?;
+        let record = self.home.tree(ino).record_to_change(ino, record::record)?;
         let record = record.ok_or(Error::NotFound)??;
         self.inodes.push(Staged {
             ino,
@@ -192,7 +193,7 @@ impl<'h, 'a, M: Memory> Plan<'h, 'a, M> {
     }
 
     /// Claims space for `len` granules of a file from `start` on, behind `near` where that is free.
-    pub(super) fn claim(&mut self, start: u64, len: u64, near: Option<u64>) -> Result<Vec<Extent>> {
+    pub(super) fn claim(&mut self, start: u64, len: u64, near: Option<u64>) -> Result<Extents> {
         let known = self.ledger.claims.len();
         self.home.space.claim(len, near, self.overdraft, &mut self.ledger.claims)?;
         let mut at = start;
@@ -281,7 +282,7 @@ impl<'h, 'a, M: Memory> Plan<'h, 'a, M> {
             return Ok(known);
         }
         let stored = match self.inodes[index].stored {
-            true => self.home.tree(dir).get(&keys::name(dir, name.bytes()), record::entry)?,
+            true => self.home.tree(dir).name(&keys::name(dir, name.bytes()), record::entry)?,
             false => None,
         };
         let stored = stored.transpose()?;

@@ -1,6 +1,5 @@
 //! Every way to be broken, planted and found.
 
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use super::extents::Extent;
@@ -142,7 +141,9 @@ fn plant(scene: &Scene, finding: Finding) {
         }
         Finding::Blocks { blocks, .. } => scene.record(file, |record| record.own = blocks),
         Finding::NotClaimed { place, len } => scene.extent(50, len, place),
-        Finding::NotUsed { .. } => home.space.claim(1, None, false, &mut Vec::new()).unwrap(),
+        Finding::NotUsed { .. } => {
+            home.space.claim(1, None, false, &mut Default::default()).unwrap()
+        }
         Finding::Uses { place, .. } => home.space.share(Run { start: place, len: 1 }),
         Finding::Budget { .. } => home.budget.force(1),
         Finding::Inodes { .. } => drop(home.inodes.fetch_add(1, Ordering::Relaxed)),

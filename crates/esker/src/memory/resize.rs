@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::extents::{self, Extent};
+use super::extents::{self, Extent, Extents, Pieces};
 use super::plan::{Job, Move, Plan, ceil};
 use crate::error::Result;
 use crate::ground::Memory;
@@ -89,12 +89,12 @@ impl<M: Memory> Plan<'_, '_, M> {
         self.load(index, first, last)?;
         let staged = &self.inodes[index];
         let size = ceil(staged.record.size);
-        let pieces: Vec<_> = staged.window.pieces(first, last).collect();
+        let pieces: Pieces = staged.window.pieces(first, last).collect();
         let mut near = staged.window.ending(first).map(|extent| extent.run().end());
-        let mut fresh = Vec::new();
-        for piece in pieces {
+        let mut fresh = Extents::default();
+        for &piece in &*pieces {
             let Some(extent) = piece.extent else {
-                for extent in self.claim(piece.start, piece.len, near)? {
+                for &extent in &*self.claim(piece.start, piece.len, near)? {
                     near = Some(extent.run().end());
                     extents::append(&mut fresh, Extent { unwritten: true, ..extent });
                 }
@@ -158,23 +158,38 @@ impl<M: Memory> Plan<'_, '_, M> {
         }
         self.zero(index, size, at.min(ceil(size) * GRANULE))?;
         let (first, last) = (ceil(size), at / GRANULE);
-        if first < last {
-            self.load(index, first, last)?;
-            let window = &self.inodes[index].window;
-            let end = last.min(window.end().max(first));
-            let written = |extent: &Extent| !extent.unwritten;
-            let leftovers: Vec<_> = window
-                .pieces(first, end)
-                .filter_map(|piece| piece.extent.filter(written))
-                .collect();
-            for extent in leftovers {
-                self.clear(index, extent.start, extent.end())?;
-            }
-        }
+        self.clear_written(index, first, last)?;
         if last >= first {
             self.zero(index, last * GRANULE, at)?;
         }
         Ok(())
+    }
+
+    /// Granules `first..last` become hole, but for what is reserved.
+    fn clear_written(&mut self, index: usize, first: u64, last: u64) -> Result<()> {
+        if first >= last {
+            return Ok(());
+        }
+        self.load(index, first, last)?;
+        let window = &self.inodes[index].window;
+        let end = last.min(window.end().max(first));
+        let written = |extent: &Extent| !extent.unwritten;
+        let leftovers: Extents =
+            window.pieces(first, end).filter_map(|piece| piece.extent.filter(written)).collect();
+        for extent in &*leftovers {
+            self.clear(index, extent.start, extent.end())?;
+        }
+        Ok(())
+    }
+
+    /// What was claimed behind the end for writes to come goes; what was reserved there stays.
+    pub(super) fn trim(&mut self, ino: Ino) -> Result<()> {
+        let index = self.content(ino)?;
+        let record = self.inodes[index].record;
+        match record.own {
+            0 => Ok(()),
+            _ => self.clear_written(index, ceil(record.size), u64::MAX),
+        }
     }
 
     /// Zeroes bytes `at..end` of one granule, if it is written.
@@ -186,7 +201,7 @@ impl<M: Memory> Plan<'_, '_, M> {
         self.load(index, granule, granule + 1)?;
         let piece = self.inodes[index].window.piece(granule, granule + 1);
         if piece.extent.is_some_and(|extent| !extent.unwritten) {
-            for slot in self.writable(index, at, end, 0)? {
+            for slot in &*self.writable(index, at, end, 0)? {
                 let bytes = Move::Zero { to: slot.to, len: slot.len };
                 self.jobs.push(Job { bytes, visible: slot.visible });
             }

@@ -3,9 +3,7 @@
 //! Neighbours: `space` counts the uses, `write` makes room for what is copied. Invariant: holes and
 //! unwritten space of the source are holes in the target.
 
-use alloc::vec::Vec;
-
-use super::extents::{self, Extent, Piece};
+use super::extents::{self, Extent, Extents, Pieces};
 use super::plan::{Job, Move, Plan, ceil};
 use super::write::address;
 use crate::error::{Error, Result};
@@ -89,7 +87,7 @@ impl<M: Memory> Plan<'_, '_, M> {
         let bytes = content[from..to].to_vec();
         let (at, end) = (pair.at, pair.at + bytes.len() as u64);
         if !bytes.is_empty() && !self.write_inline(pair.target, at, &bytes)? {
-            for slot in self.slots(pair.target, at, end, 0)? {
+            for slot in &*self.slots(pair.target, at, end, 0)? {
                 let from = (slot.at - at) as usize;
                 let source = bytes[from..from + slot.len as usize].to_vec();
                 let bytes = Move::FillOwn { to: slot.to, source };
@@ -108,7 +106,7 @@ impl<M: Memory> Plan<'_, '_, M> {
     }
 
     /// What lies in granules `first..last` of the source.
-    fn source_pieces(&mut self, source: usize, first: u64, last: u64) -> Result<Vec<Piece>> {
+    fn source_pieces(&mut self, source: usize, first: u64, last: u64) -> Result<Pieces> {
         self.load(source, first, last)?;
         Ok(self.inodes[source].window.pieces(first, last).collect())
     }
@@ -119,7 +117,7 @@ impl<M: Memory> Plan<'_, '_, M> {
             return Ok(());
         }
         let (from, to) = (pair.from, pair.from + pair.len);
-        for piece in self.source_pieces(pair.source, from / GRANULE, ceil(to))? {
+        for piece in &*self.source_pieces(pair.source, from / GRANULE, ceil(to))? {
             let start = from.max(piece.start * GRANULE);
             let end = to.min((piece.start + piece.len) * GRANULE);
             let (at, until) = (pair.at + (start - from), pair.at + (end - from));
@@ -127,7 +125,7 @@ impl<M: Memory> Plan<'_, '_, M> {
                 self.leave_hole(pair.target, at, until)?;
                 continue;
             };
-            for slot in self.slots(pair.target, at, until, 0)? {
+            for slot in &*self.slots(pair.target, at, until, 0)? {
                 let from = address(&extent, start + (slot.at - at));
                 let bytes = Move::Copy { from, to: slot.to, len: slot.len };
                 self.jobs.push(Job { bytes, visible: slot.visible });
@@ -139,8 +137,8 @@ impl<M: Memory> Plan<'_, '_, M> {
     /// Names the source's granules once more, in granules `first..last` of the target.
     fn refer(&mut self, pair: Pair, first: u64, last: u64) -> Result<()> {
         let from = (pair.from + (first * GRANULE - pair.at)) / GRANULE;
-        let mut fresh = Vec::new();
-        for piece in self.source_pieces(pair.source, from, from + (last - first))? {
+        let mut fresh = Extents::default();
+        for piece in &*self.source_pieces(pair.source, from, from + (last - first))? {
             let Some(extent) = piece.extent.filter(|extent| !extent.unwritten) else { continue };
             self.home.space.share(extent.run());
             self.ledger.shares.push(extent.run());

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::free::{Free, Run};
+use super::free::{Free, Run, Runs};
 use super::refs::Refs;
 use crate::error::{Error, Result};
 use crate::ground::sync::Mutex;
@@ -83,7 +83,7 @@ impl<M: Memory> Space<M> {
         want: u64,
         near: Option<u64>,
         overdraft: bool,
-        runs: &mut Vec<Run>,
+        runs: &mut Runs,
     ) -> Result<()> {
         match overdraft {
             true => self.budget.force(bytes(want)?),
@@ -109,9 +109,10 @@ impl<M: Memory> Space<M> {
         }
         while left > 0 {
             let Some(run) = map.free.take_longest(left) else {
-                for run in runs.drain(before..) {
+                for &run in &runs[before..] {
                     map.free.insert(run);
                 }
+                runs.truncate(before);
                 self.budget.give(want * GRANULE);
                 return Err(Error::NoSpace);
             };
@@ -131,7 +132,7 @@ impl<M: Memory> Space<M> {
         if want == 0 || !bytes(want).is_ok_and(plenty) {
             return 0;
         }
-        let mut runs = Vec::new();
+        let mut runs = Runs::default();
         let got = self.claim_at(&mut self.map.lock(), start, want, &mut runs);
         self.budget.give((want - got) * GRANULE);
         got
@@ -139,7 +140,7 @@ impl<M: Memory> Space<M> {
 
     /// Takes up to `want` granules from `start` on, out of new memory where the old one ends; how
     /// many.
-    fn claim_at(&self, map: &mut Map, start: u64, want: u64, runs: &mut Vec<Run>) -> u64 {
+    fn claim_at(&self, map: &mut Map, start: u64, want: u64, runs: &mut Runs) -> u64 {
         let mut got = map.free.take_at(start, want);
         if got < want && start + got == map.end && self.grow(map, want - got) {
             got += map.free.take_at(start + got, want - got);
@@ -206,7 +207,7 @@ impl<M: Memory> Space<M> {
     }
 
     fn free(&self, runs: &[Run]) {
-        let mut units = Vec::new();
+        let mut units = Runs::default();
         let mut map = self.map.lock();
         for &run in runs {
             let whole = map.free.insert(run);
@@ -217,17 +218,17 @@ impl<M: Memory> Space<M> {
             }
         }
         // Nobody may claim a unit while its bytes go: it is out of the map meanwhile.
-        for &unit in &units {
+        for &unit in &*units {
             map.free.take(unit);
             map.leaving += unit.len;
         }
         drop(map);
-        for unit in &units {
+        for unit in &*units {
             self.memory.release(unit.start * GRANULE, unit.len * GRANULE);
         }
         if !units.is_empty() {
             let mut map = self.map.lock();
-            for &unit in &units {
+            for &unit in &*units {
                 map.free.insert(unit);
                 map.leaving -= unit.len;
             }

@@ -3,17 +3,24 @@
 //! Neighbours: `home` locks it, `commit` changes it. Invariant: no inodes, no tree, no bytes.
 
 use alloc::sync::Arc;
+use core::array;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use super::keys;
 use crate::error::{Error, Result};
 use crate::ground::Budget;
-use crate::limits::PAGE_SIZE;
+use crate::ids::Ino;
+use crate::limits::SUBTREES;
 use crate::store::Flow;
-use crate::tree::{Census, HeapPages, Pages, Tree};
+use crate::tree::{Census, Finger, HeapPages, PageId, Pages, Tree};
 
-/// Pages that a small tree has, and as many as the next change may need.
-const FEW: usize = 4;
-/// Most pages that any tree keeps in reserve.
+/// Free pages that a small tree keeps: as many as a new file in it may need.
+const SPARE_MIN: usize = 4;
+/// Free pages that any other tree keeps, for each of its pages and in all.
+const SPARE_SHARE: usize = 8;
 const SPARE_MAX: usize = 64;
+/// Records whose leaves are remembered.
+const LEAVES: usize = 8;
 
 /// A tree made when first needed.
 pub(super) struct SubTree {
@@ -21,12 +28,22 @@ pub(super) struct SubTree {
     budget: Arc<Budget>,
     /// Inodes that live here.
     pub inodes: u64,
+    /// Where keys of each kind came and went last: mostly they follow each other.
+    fingers: [Finger; keys::KINDS],
+    /// Names are looked up where the last one came or went.
+    in_order: AtomicBool,
+    /// Leaves of the records that are asked for again and again, those of directories and of what
+    /// is being changed: each the inode's number, cut to 32 bits, and the page. Not to be
+    /// believed without a look.
+    leaves: [AtomicU64; LEAVES],
 }
 
 impl SubTree {
     /// No inodes yet.
-    pub(super) const fn new(budget: Arc<Budget>) -> Self {
-        Self { tree: None, budget, inodes: 0 }
+    pub(super) fn new(budget: Arc<Budget>) -> Self {
+        let fingers = array::from_fn(|_| Finger::new());
+        let leaves = array::from_fn(|_| AtomicU64::new(0));
+        Self { tree: None, budget, inodes: 0, fingers, in_order: AtomicBool::new(true), leaves }
     }
 
     fn existing(&mut self) -> Result<&mut Tree<HeapPages>> {
@@ -37,6 +54,75 @@ impl SubTree {
     #[inline]
     pub(super) fn get<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         self.tree.as_ref().map_or(Ok(None), |tree| tree.get(key, f))
+    }
+
+    /// An inode's record, and the leaf that it was found in.
+    #[inline]
+    fn record_in<R>(&self, ino: Ino, f: impl FnOnce(&[u8]) -> R) -> Result<Option<(R, PageId)>> {
+        let known = self.leaf(ino);
+        self.tree.as_ref().map_or(Ok(None), |tree| tree.get_from(known, &keys::inode(ino), f))
+    }
+
+    /// An inode's record; `again` tells from what `f` answers whether it will soon be asked for
+    /// again.
+    #[inline]
+    pub(super) fn record<R>(
+        &self,
+        ino: Ino,
+        f: impl FnOnce(&[u8]) -> R,
+        again: impl FnOnce(&R) -> bool,
+    ) -> Result<Option<R>> {
+        let Some((found, leaf)) = self.record_in(ino, f)? else { return Ok(None) };
+        if again(&found) {
+            let known = (ino.0 << 32) | u64::from(leaf.0);
+            let place = self.leaf_place(ino);
+            if place.load(Relaxed) != known {
+                place.store(known, Relaxed);
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// An inode's record, which is about to change.
+    pub(super) fn record_to_change<R>(
+        &self,
+        ino: Ino,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.record(ino, f, |_| true)
+    }
+
+    #[inline]
+    fn leaf_place(&self, ino: Ino) -> &AtomicU64 {
+        &self.leaves[(ino.0 / SUBTREES as u64) as usize % LEAVES]
+    }
+
+    /// The leaf where the inode's record may be.
+    #[inline]
+    fn leaf(&self, ino: Ino) -> Option<PageId> {
+        let known = self.leaf_place(ino).load(Relaxed);
+        (known >> 32 == ino.0 & u64::from(u32::MAX)).then_some(PageId(known as u32))
+    }
+
+    /// Changes a record that must be there.
+    pub(super) fn edit_record(&mut self, ino: Ino, f: impl FnOnce(&mut [u8])) -> Result<()> {
+        let known = self.leaf(ino);
+        self.existing()?.edit_from(known, &keys::inode(ino), f)?.ok_or(Error::Corrupt)
+    }
+
+    /// A name's value. Whoever makes or removes names in order asks for each before: the finger
+    /// knows, and is asked until it is wrong.
+    #[inline]
+    pub(super) fn name<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let Some(tree) = &self.tree else { return Ok(None) };
+        if !self.in_order.load(Relaxed) {
+            return tree.get(key, f);
+        }
+        let (found, right) = tree.get_at(&self.fingers[keys::kind(key)], key, f)?;
+        if !right {
+            self.in_order.store(false, Relaxed);
+        }
+        Ok(found)
     }
 
     /// As the tree's.
@@ -57,7 +143,12 @@ impl SubTree {
 
     /// As the tree's; `reserve` comes first.
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.existing()?.put(key, value)
+        let tree = self.tree.as_mut().ok_or(Error::Corrupt)?;
+        let right = tree.put_at(&mut self.fingers[keys::kind(key)], key, value)?;
+        if right && keys::is_name(key) {
+            *self.in_order.get_mut() = true;
+        }
+        Ok(())
     }
 
     /// Changes a value that must be there.
@@ -67,7 +158,12 @@ impl SubTree {
 
     /// Removes a key that must be there.
     pub(super) fn remove(&mut self, key: &[u8]) -> Result<()> {
-        if self.existing()?.remove(key)? { Ok(()) } else { Err(Error::Corrupt) }
+        let tree = self.tree.as_mut().ok_or(Error::Corrupt)?;
+        let right = tree.remove_at(&mut self.fingers[keys::kind(key)], key)?;
+        if right.ok_or(Error::Corrupt)? && keys::is_name(key) {
+            *self.in_order.get_mut() = true;
+        }
+        Ok(())
     }
 
     /// As the tree's.
@@ -77,14 +173,21 @@ impl SubTree {
         to: &[u8],
         each: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize> {
-        self.tree.as_mut().map_or(Ok(0), |tree| tree.remove_range(from, to, each))
+        let finger = &mut self.fingers[keys::kind(from)];
+        self.tree.as_mut().map_or(Ok(0), |tree| tree.remove_range_at(finger, from, to, each))
     }
 
     /// Makes sure of so many puts. With `overdraft` the budget does not count.
     pub(super) fn reserve(&mut self, puts: usize, overdraft: bool) -> Result<()> {
         let tree = match &mut self.tree {
             Some(tree) => tree,
-            none => none.insert(Tree::new(HeapPages::new(Arc::clone(&self.budget)))?),
+            none => {
+                let mut pages = HeapPages::new(Arc::clone(&self.budget));
+                pages.overdraft(overdraft);
+                pages.reserve(1 + SPARE_MIN)?;
+                pages.overdraft(false);
+                none.insert(Tree::new(pages)?)
+            }
         };
         if overdraft {
             tree.pages_mut().overdraft(true);
@@ -99,14 +202,15 @@ impl SubTree {
     /// After every change, made or given up: a tree without inodes goes, and pages that were
     /// reserved for more than the next usual change will need.
     pub(super) fn settle(&mut self) {
-        if self.inodes == 0 {
-            self.tree = None;
+        if self.inodes == 0 && self.tree.take().is_some() {
+            // A new tree may have the old one's shape.
+            self.fingers.iter_mut().for_each(|finger| *finger = Finger::new());
         }
         let Some(tree) = &mut self.tree else { return };
-        let (used, held) = (tree.pages().used(), tree.pages().bytes() / PAGE_SIZE);
-        if held - used > SPARE_MAX || (used <= FEW && held > 2 * FEW) {
-            // Reserving nothing cannot fail.
-            let _ = tree.pages_mut().reserve(0);
+        let pages = tree.pages_mut();
+        let spare = (pages.used() / SPARE_SHARE).clamp(SPARE_MIN, SPARE_MAX);
+        if pages.spare() > spare {
+            pages.keep(spare);
         }
     }
 

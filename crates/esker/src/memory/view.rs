@@ -25,13 +25,15 @@ impl<M: Memory> View for Home<M> {
     #[inline]
     fn attr(&self, ino: Ino) -> Result<Attr> {
         let attr = |value: &[u8]| record::record(value)?.attr();
-        self.tree(ino).get(&keys::inode(ino), attr)?.ok_or(Error::NotFound)?
+        let is_directory =
+            |attr: &Result<Attr>| matches!(attr, Ok(attr) if attr.kind == Kind::Directory);
+        self.tree(ino).record(ino, attr, is_directory)?.ok_or(Error::NotFound)?
     }
 
     #[inline]
     fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
         let key = keys::name(dir, name.bytes());
-        self.tree(dir).get(&key, record::entry)?.ok_or(Error::NotFound)?
+        self.tree(dir).name(&key, record::entry)?.ok_or(Error::NotFound)?
     }
 
     fn entries(
@@ -163,6 +165,10 @@ impl<M: Memory> Store for Home<M> {
 
     fn commit(&self, batch: &Batch<'_>) -> Result<()> {
         self.apply(batch)
+    }
+
+    fn trim(&self, ino: Ino) -> Result<()> {
+        self.give_back(ino)
     }
 
     /// Nothing outlives the memory.

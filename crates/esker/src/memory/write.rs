@@ -7,7 +7,9 @@
 
 use alloc::vec::Vec;
 
-use super::extents::{self, Extent};
+use super::extents::{self, Extent, Extents, Pieces};
+use super::few::Few;
+use super::free::Run;
 use super::plan::{Job, Move, Plan, ceil};
 use crate::error::{Error, Result};
 use crate::ground::Memory;
@@ -18,7 +20,7 @@ use crate::limits::{GRANULE, INLINE_LEN_MAX};
 const AHEAD_MAX: u64 = (16 << 20) / GRANULE;
 
 /// Where bytes of a file are to be put in the memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slot {
     /// The first byte of the file.
     pub at: u64,
@@ -29,6 +31,9 @@ pub(super) struct Slot {
     /// A reader can see what is there now.
     pub visible: bool,
 }
+
+/// Places in a row.
+pub(super) type Slots = Few<Slot, 2>;
 
 /// The address of a byte of the file that lies in the extent.
 pub(super) fn address(extent: &Extent, at: u64) -> u64 {
@@ -47,7 +52,7 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
             true => (size / 8 / GRANULE).clamp(1, AHEAD_MAX),
             false => 0,
         };
-        for slot in self.slots(index, at, end, ahead)? {
+        for slot in &*self.slots(index, at, end, ahead)? {
             let from = (slot.at - at) as usize;
             let part = &source[from..from + slot.len as usize];
             self.jobs.push(Job {
@@ -101,13 +106,7 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
 
     /// Space for bytes `at..end` of a file, not empty, which grows if they end behind it; `ahead`
     /// as in [`writable`](Self::writable).
-    pub(super) fn slots(
-        &mut self,
-        index: usize,
-        at: u64,
-        end: u64,
-        ahead: u64,
-    ) -> Result<Vec<Slot>> {
+    pub(super) fn slots(&mut self, index: usize, at: u64, end: u64, ahead: u64) -> Result<Slots> {
         self.spill(index)?;
         self.open_gap(index, at)?;
         let slots = self.writable(index, at, end, ahead)?;
@@ -124,22 +123,26 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
         at: u64,
         end: u64,
         ahead: u64,
-    ) -> Result<Vec<Slot>> {
+    ) -> Result<Slots> {
+        if let Some(slot) = self.in_place(index, at, end)? {
+            return Ok([slot].into_iter().collect());
+        }
         let (first, last) = (at / GRANULE, ceil(end));
         self.load(index, first, last + ahead)?;
         let window = &self.inodes[index].window;
-        let pieces: Vec<_> = window.pieces(first, last).collect();
+        let pieces: Pieces = window.pieces(first, last).collect();
         let before = window.ending(first).map(|extent| extent.run().end());
-        let mut job = Writing { at, end, fresh: Vec::new(), slots: Vec::new(), changed: false };
+        let mut job =
+            Writing { at, end, fresh: Extents::default(), slots: Slots::default(), changed: false };
         let mut new = false;
-        for piece in pieces {
+        for &piece in &*pieces {
             new = piece.extent.is_none();
             match piece.extent {
                 Some(extent) if extent.unwritten => self.fill(&mut job, extent, None),
                 Some(extent) => self.overwrite(index, &mut job, extent)?,
                 None => {
                     let near = job.fresh.last().map(|extent: &Extent| extent.run().end());
-                    for extent in self.claim(piece.start, piece.len, near.or(before))? {
+                    for &extent in &*self.claim(piece.start, piece.len, near.or(before))? {
                         self.fill(&mut job, extent, None);
                     }
                 }
@@ -152,17 +155,35 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
         Ok(job.slots)
     }
 
+    /// The place of bytes that one written extent of ours alone has already: no extent changes, so
+    /// none but this has to be looked at.
+    fn in_place(&self, index: usize, at: u64, end: u64) -> Result<Option<Slot>> {
+        let staged = &self.inodes[index];
+        if staged.window.alone || !staged.window.untouched() || staged.record.own == 0 {
+            return Ok(None);
+        }
+        let (first, last) = (at / GRANULE, ceil(end));
+        let extent = extents::holding(&self.home.tree(staged.ino), staged.ino, first)?;
+        let fits = |extent: &Extent| extent.end() >= last && !extent.unwritten;
+        let Some(extent) = extent.filter(fits) else { return Ok(None) };
+        let mut ours = true;
+        let run = extent.part(first, last).run();
+        self.home.space.parts(run, |_, shared| ours &= !shared);
+        let visible = at < staged.stored_size;
+        Ok(ours.then_some(Slot { at, to: address(&extent, at), len: end - at, visible }))
+    }
+
     /// Written space: in place where it is ours alone, else copied.
     fn overwrite(&mut self, index: usize, job: &mut Writing, extent: Extent) -> Result<()> {
-        let mut parts = Vec::new();
+        let mut parts = Few::<(Run, bool), 2>::default();
         self.home.space.parts(extent.run(), |run, shared| parts.push((run, shared)));
         let stored_size = self.inodes[index].stored_size;
-        for (run, shared) in parts {
+        for &(run, shared) in &*parts {
             let start = extent.start + (run.start - extent.place);
             let part = extent.part(start, start + run.len);
             if shared {
                 self.ledger.drops.push(run);
-                for copy in self.claim(start, run.len, None)? {
+                for &copy in &*self.claim(start, run.len, None)? {
                     self.fill(job, copy, Some(part));
                 }
             } else {
@@ -202,7 +223,7 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
         let place = extent.run().end();
         let len = self.home.space.extend(place, hole.len);
         if len > 0 {
-            self.ledger.claims.push(super::free::Run { start: place, len });
+            self.ledger.claims.push(Run { start: place, len });
             let extent = Extent { start: last, len, place, unwritten: false };
             extents::append(&mut job.fresh, extent);
         }
@@ -214,8 +235,8 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
 struct Writing {
     at: u64,
     end: u64,
-    fresh: Vec<Extent>,
-    slots: Vec<Slot>,
+    fresh: Extents,
+    slots: Slots,
     changed: bool,
 }
 

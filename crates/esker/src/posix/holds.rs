@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::ground::sync::{Mutex, MutexGuard};
 use crate::ids::Ino;
@@ -18,11 +19,14 @@ const COUNT_MAX: u32 = ORPHAN - 1;
 /// A count for each inode that is held.
 pub(super) struct Holds {
     shards: Box<[Mutex<BTreeMap<u64, u32>>]>,
+    /// How many of them are marked.
+    orphans: AtomicUsize,
 }
 
 impl Holds {
     pub(super) fn new() -> Self {
-        Self { shards: (0..SHARDS).map(|_| Mutex::new(BTreeMap::new())).collect() }
+        let shards = (0..SHARDS).map(|_| Mutex::new(BTreeMap::new())).collect();
+        Self { shards, orphans: AtomicUsize::new(0) }
     }
 
     /// Once more.
@@ -34,7 +38,8 @@ impl Holds {
         }
     }
 
-    /// `count` times less; whether it was the last hold of an inode that may have no names.
+    /// `count` times less; whether it was the last hold of an inode that may have no names. Whoever hears
+    /// so drops it, and then says [`Holds::dropped`].
     pub(super) fn sub(&self, ino: Ino, count: u64) -> bool {
         let mut shard = self.shard(ino);
         let Some(held) = shard.get_mut(&ino.0) else { return false };
@@ -56,8 +61,21 @@ impl Holds {
     pub(super) fn mark_orphan(&self, ino: Ino) -> bool {
         let mut shard = self.shard(ino);
         let Some(held) = shard.get_mut(&ino.0) else { return false };
-        *held |= ORPHAN;
+        if *held & ORPHAN == 0 {
+            *held |= ORPHAN;
+            self.orphans.fetch_add(1, Ordering::Relaxed);
+        }
         true
+    }
+
+    /// What the last hold of an orphan kept is gone, or has names again.
+    pub(super) fn dropped(&self) {
+        self.orphans.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether letting go of something might give space back, or is just doing so.
+    pub(super) fn has_orphans(&self) -> bool {
+        self.orphans.load(Ordering::Relaxed) > 0
     }
 
     /// At least once.
@@ -84,10 +102,11 @@ mod tests {
         assert!(!holds.is_held(ino));
         holds.add(ino);
         holds.add(ino);
-        assert!(holds.mark_orphan(ino));
+        assert!(holds.mark_orphan(ino) && holds.has_orphans());
         assert!(!holds.sub(ino, 1));
         assert!(holds.is_held(ino));
         assert!(holds.sub(ino, u64::MAX));
-        assert!(!holds.sub(ino, 1), "it is gone");
+        holds.dropped();
+        assert!(!holds.sub(ino, 1) && !holds.has_orphans(), "it is gone");
     }
 }

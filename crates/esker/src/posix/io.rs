@@ -177,6 +177,17 @@ impl<S: Store> Fs<S> {
         Ok(source.len())
     }
 
+    /// Gives back space that was taken ahead of writes to come: for a file that nobody writes to any
+    /// more.
+    ///
+    /// # Errors
+    /// As [`Fs::write`], and what the home says.
+    pub fn trim(&self, ino: Ino) -> Result<()> {
+        let _inode = self.locks.write(ino);
+        self.file(ino)?;
+        self.store.trim(ino)
+    }
+
     /// What a change of content does to the attributes: set-id bits and capabilities go.
     pub(super) fn push_written<'a>(
         &self,

@@ -30,6 +30,9 @@ impl<S: View> Fs<S> {
         let _inode = self.locks.read(ino);
         let attr = self.store.attr(ino).map_err(stale)?;
         self.holds.add(ino);
+        if attr.nlink == 0 {
+            self.holds.mark_orphan(ino);
+        }
         Ok(Node { ino, attr })
     }
 
@@ -63,6 +66,11 @@ impl<S: View> Fs<S> {
         self.store.read(ino, 0, target)
     }
 
+    /// Whether inodes without names are held: letting go of them gives their space back.
+    pub fn has_orphans(&self) -> bool {
+        self.holds.has_orphans()
+    }
+
     /// How full the home is.
     pub fn statfs(&self) -> Space {
         self.store.space()
@@ -72,9 +80,13 @@ impl<S: View> Fs<S> {
 impl<S: Store> Fs<S> {
     /// Lets go of an inode `count` times. One without names goes with its last hold.
     pub fn forget(&self, ino: Ino, count: u64) {
-        if !self.holds.sub(ino, count) {
-            return;
+        if self.holds.sub(ino, count) {
+            self.drop_orphan(ino);
+            self.holds.dropped();
         }
+    }
+
+    fn drop_orphan(&self, ino: Ino) {
         let _inode = self.locks.write(ino);
         // Meanwhile it may have been given a name again, or held, or dropped.
         if self.holds.is_held(ino) || self.store.attr(ino).is_ok_and(|attr| attr.nlink > 0) {

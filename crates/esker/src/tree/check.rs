@@ -68,7 +68,8 @@ impl<P: Pages> Tree<P> {
     }
 }
 
-/// The cells neither overlap nor reach out of the page, and the holes are what lies between them.
+/// The cells neither overlap nor reach out of the page, the holes are what lies between them, and
+/// the hints repeat what the slots say.
 fn check_cells(node: &Node<'_>) -> Result<()> {
     let NodeHeader { unused, cells_start, holes_len, .. } = node.header;
     let mut cells: Vec<_> = node.slots.iter().map(NodeSlot::parse).collect();
@@ -80,7 +81,7 @@ fn check_cells(node: &Node<'_>) -> Result<()> {
         end += gap + slot.cell_len();
     }
     holes += PAGE_SIZE.checked_sub(end).ok_or(Error::Corrupt)?;
-    let sound = holes == holes_len as usize && unused == [0; 3];
+    let sound = holes == holes_len as usize && unused == [0; 3] && node.hints_hold();
     if sound { Ok(()) } else { Err(Error::Corrupt) }
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: a put that fails has changed nothing. All pages for its splits are had, from the leaf
 //! up to the root, before the first page is written, from the root down.
 
+use super::key::{KeyBuf, common_len};
 use super::node::Node;
 use super::node_mut::NodeMut;
 use super::pages::{PageId, Pages};
@@ -59,6 +60,11 @@ impl<P: Pages> Tree<P> {
             return Err(Error::TooBig);
         }
         let path = self.path(key)?;
+        self.put_below(&path, key, value)
+    }
+
+    /// Puts an entry where the path to it leads.
+    pub(super) fn put_below(&mut self, path: &Path, key: &[u8], value: &[u8]) -> Result<()> {
         let place = Node::parse(&*self.pages.get(path.leaf)?, 0)?.find(key)?;
         let at = place.unwrap_or_else(|at| at);
         let incoming = Incoming {
@@ -68,7 +74,7 @@ impl<P: Pages> Tree<P> {
             value,
             ascending: place.is_err() && at > 0 && self.newest == Some((path.leaf, at - 1)),
         };
-        self.take_in(&path, path.steps().len(), &incoming)?;
+        self.take_in(path, path.steps().len(), &incoming)?;
         if place.is_err() {
             self.newest = Some((path.leaf, at));
         }
@@ -86,31 +92,73 @@ impl<P: Pages> Tree<P> {
             node.save();
             return Ok(());
         }
-        let mut laid = [0; PAGE_SIZE];
-        if self.lay_anew(page, level, incoming, &mut laid)? {
-            *self.pages.edit(page)? = laid;
+        if self.lay_anew(page, level, incoming)? {
             return Ok(());
         }
-        self.split(path, depth, incoming)
+        let separator = if level == 0 { self.behind_all(page, incoming)? } else { None };
+        match separator {
+            Some(separator) => self.append(path, depth, incoming, &separator),
+            None => self.split(path, depth, incoming),
+        }
     }
 
-    /// Lays the node with the new entry into `target`, if there is enough room: without holes, and
-    /// with another prefix if the new key asks for it.
-    fn lay_anew(
-        &self,
-        page: PageId,
-        level: u8,
-        incoming: &Incoming<'_>,
-        target: &mut [u8; PAGE_SIZE],
-    ) -> Result<bool> {
-        let bytes = self.pages.get(page)?;
-        let node = Node::parse(&bytes, level)?;
-        let sequence = incoming.sequence(&node);
-        let all = 0..sequence.count();
-        if sequence.page_len(all.clone())? + LAY_SLACK > PAGE_SIZE {
-            return Ok(false);
+    /// What separates a new entry from all that are in its leaf, if it comes behind them.
+    fn behind_all(&self, leaf: PageId, incoming: &Incoming<'_>) -> Result<Option<KeyBuf>> {
+        let bytes = self.pages.get(leaf)?;
+        let node = Node::parse(&bytes, 0)?;
+        if incoming.replaces || incoming.at != node.count() || incoming.at == 0 {
+            return Ok(None);
         }
-        sequence.lay(all, level, PageId(node.header.first_child), target)?;
+        let last = node.key(incoming.at - 1)?;
+        let mut separator = KeyBuf::new();
+        separator.set_tail(0, incoming.key)?;
+        separator.truncate(common_len(&last, &separator) + 1);
+        Ok(Some(separator))
+    }
+
+    /// A new leaf for an entry that comes behind all others of its leaf, which stays as it is. The
+    /// prefix is what the old leaf's keys have in common with the new one: so will those to come.
+    fn append(
+        &mut self,
+        path: &Path,
+        depth: usize,
+        incoming: &Incoming<'_>,
+        separator: &[u8],
+    ) -> Result<()> {
+        let prefix_len = {
+            let bytes = self.pages.get(path.page(depth))?;
+            common_len(Node::parse(&bytes, 0)?.prefix, incoming.key)
+        };
+        let right = self.pages.allocate()?;
+        let prefix = &incoming.key[..prefix_len];
+        let mut node = NodeMut::create(self.pages.edit(right)?, 0, PageId(0), prefix)?;
+        node.insert(0, incoming.key, incoming.value);
+        node.save();
+        self.hand_up(path, depth, separator, right)
+    }
+
+    /// Lays the node anew with the new entry, if there is enough room: without holes, and with
+    /// another prefix if the new key asks for it.
+    fn lay_anew(&mut self, page: PageId, level: u8, incoming: &Incoming<'_>) -> Result<bool> {
+        let mut laid = {
+            let bytes = self.pages.get(page)?;
+            let node = Node::parse(&bytes, level)?;
+            // A new key can shorten the prefix, which frees nothing.
+            let new_len = if incoming.replaces { 0 } else { incoming.value.len() };
+            let used_len = node.header.used_len() - node.prefix.len();
+            if used_len + new_len + LAY_SLACK > PAGE_SIZE {
+                return Ok(false);
+            }
+            let sequence = incoming.sequence(&node);
+            let all = 0..sequence.count();
+            if sequence.page_len(all.clone())? + LAY_SLACK > PAGE_SIZE {
+                return Ok(false);
+            }
+            let mut laid = *bytes;
+            sequence.lay(all, level, PageId(node.header.first_child), &mut laid)?;
+            laid
+        };
+        core::mem::swap(self.pages.edit(page)?, &mut laid);
         Ok(true)
     }
 
@@ -126,26 +174,39 @@ impl<P: Pages> Tree<P> {
             incoming.sequence(&node).split(level, first, wish, &mut halves)?
         };
         let right = self.pages.allocate()?;
+        self.hand_up(path, depth, &separator, right)?;
+        *self.pages.edit(page)? = halves[0];
+        *self.pages.edit(right)? = halves[1];
+        Ok(())
+    }
+
+    /// Has the parent take in the new node right of the one below the first `depth` steps. On an
+    /// error the new node goes.
+    fn hand_up(
+        &mut self,
+        path: &Path,
+        depth: usize,
+        separator: &[u8],
+        right: PageId,
+    ) -> Result<()> {
         let taken = match depth.checked_sub(1) {
-            None => self.raise(&separator, right),
+            None => self.raise(separator, right),
             Some(depth) => {
                 let incoming = Incoming {
-                    at: path.steps()[depth].index,
+                    at: usize::from(path.steps()[depth].index),
                     replaces: false,
-                    key: &separator,
+                    key: separator,
                     value: &right.to_value(),
                     ascending: false,
                 };
                 self.take_in(path, depth, &incoming)
             }
         };
-        if let Err(error) = taken {
+        if taken.is_err() {
             self.pages.free(right);
-            return Err(error);
         }
-        *self.pages.edit(page)? = halves[0];
-        *self.pages.edit(right)? = halves[1];
-        Ok(())
+        self.shape += 1;
+        taken
     }
 
     /// A new root above the old one and its right half.

@@ -12,7 +12,7 @@ use crate::limits::KEY_LEN_MAX;
 pub const HEAD_LEN: usize = 4;
 
 /// A whole key, on the stack.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct KeyBuf {
     bytes: [u8; KEY_LEN_MAX],
     len: usize,
@@ -56,9 +56,33 @@ pub fn cut(suffix: &[u8]) -> (u32, &[u8]) {
     if let Some((head, rest)) = suffix.split_first_chunk() {
         return (u32::from_be_bytes(*head), rest);
     }
-    let mut head = [0; HEAD_LEN];
-    head[..suffix.len()].copy_from_slice(suffix);
+    let head = match *suffix {
+        [a, b, c, ..] => [a, b, c, 0],
+        [a, b] => [a, b, 0, 0],
+        [a] => [a, 0, 0, 0],
+        [] => [0; HEAD_LEN],
+    };
     (u32::from_be_bytes(head), &[])
+}
+
+/// What follows `prefix` in a key that begins with it. Prefixes are short: a call to compare them
+/// would cost more than the comparison.
+#[inline]
+pub fn suffix_behind<'k>(key: &'k [u8], prefix: &[u8]) -> Option<&'k [u8]> {
+    let (start, suffix) = key.split_at_checked(prefix.len())?;
+    let ((own, own_rest), (words, rest)) = (start.as_chunks::<8>(), prefix.as_chunks::<8>());
+    let ((own_half, own_rest), (half, rest)) = (own_rest.as_chunks::<4>(), rest.as_chunks::<4>());
+    let mut same = true;
+    for (a, b) in own.iter().zip(words) {
+        same &= u64::from_ne_bytes(*a) == u64::from_ne_bytes(*b);
+    }
+    for (a, b) in own_half.iter().zip(half) {
+        same &= u32::from_ne_bytes(*a) == u32::from_ne_bytes(*b);
+    }
+    for (a, b) in own_rest.iter().zip(rest) {
+        same &= a == b;
+    }
+    same.then_some(suffix)
 }
 
 /// How many bytes of a suffix are not in its head.

@@ -6,12 +6,14 @@
 //! | key.rs, node.rs, node_mut.rs | the bytes of one page |
 //! | sequence.rs | entries in a row, to lay out, split and merge pages |
 //! | path.rs | the way from the root to a leaf |
+//! | finger.rs | short cuts to a leaf |
 //! | insert.rs, remove.rs, scan.rs, check.rs | the verbs |
 //!
 //! Above: a home. Below: [`Pages`]. Invariant: all leaves are on level 0; a node's keys lie between
 //! those that its parent keeps around it; no call panics or fails to end whatever its pages hold.
 
 mod check;
+mod finger;
 mod heap_pages;
 mod insert;
 mod key;
@@ -24,6 +26,7 @@ mod scan;
 mod sequence;
 
 pub use check::Census;
+pub use finger::Finger;
 pub use heap_pages::HeapPages;
 pub use node::{NodeHeader, NodeSlot};
 pub use pages::{Page, PageId, Pages};
@@ -48,6 +51,8 @@ pub struct Tree<P> {
     levels: u8,
     /// Leaf and slot of the entry that came in last: how a split sees that keys come in ascending.
     newest: Option<(PageId, usize)>,
+    /// Rises whenever a key may come to belong to another leaf. Never 0.
+    shape: u64,
 }
 
 impl<P: Pages> Tree<P> {
@@ -55,7 +60,7 @@ impl<P: Pages> Tree<P> {
     pub fn new(mut pages: P) -> Result<Self> {
         let root = pages.allocate()?;
         NodeMut::create(pages.edit(root)?, 0, PageId(0), &[])?.save();
-        Ok(Self { pages, root, levels: 1, newest: None })
+        Ok(Self { pages, root, levels: 1, newest: None, shape: 1 })
     }
 
     /// Calls `f` with a key's value, if the key is there.

@@ -12,7 +12,7 @@
 use core::cmp::Ordering;
 use core::ops::Range;
 
-use super::key::{HEAD_LEN, KeyBuf, cut, rest_len};
+use super::key::{HEAD_LEN, KeyBuf, cut, rest_len, suffix_behind};
 use super::pages::{Page, PageId};
 use crate::error::{Error, Result};
 use crate::layout;
@@ -199,45 +199,85 @@ impl<'a> Node<'a> {
     /// Where `key` is or would go.
     #[inline]
     pub fn find(&self, key: &[u8]) -> Result<Place> {
-        let Some(suffix) = key.strip_prefix(self.prefix) else {
+        let Some(suffix) = suffix_behind(key, self.prefix) else {
             return Ok(Err(if key < self.prefix { 0 } else { self.count() }));
         };
         let (head, rest) = cut(suffix);
+        let end = self.count();
         let Range { start: mut low, end: mut high } = self.narrow(head);
+        // Heads alone first: a step is a load and a move that depends on it, nothing to guess.
         while low < high {
-            let middle = low.midpoint(high);
+            let middle = low.wrapping_add(high) / 2;
+            let less = self.head(middle) < head;
+            low = if less { middle + 1 } else { low };
+            high = if less { high } else { middle };
+        }
+        if low >= end || self.head(low) != head {
+            return Ok(Err(low));
+        }
+        self.find_equal(low..end, head, rest, suffix.len())
+    }
+
+    /// Among slots from one with this head on: where the suffix is or would go.
+    #[inline]
+    fn find_equal(
+        &self,
+        Range { start: mut low, end: mut high }: Range<usize>,
+        head: u32,
+        rest: &[u8],
+        suffix_len: usize,
+    ) -> Result<Place> {
+        // Most heads are of one slot alone: it is the first to be asked.
+        let mut middle = low;
+        while low < high {
             let slot = NodeSlot::parse(&self.slots[middle]);
-            let order = match slot.head.cmp(&head) {
-                Ordering::Equal => self.compare(&slot, rest, suffix.len())?,
-                order => order,
+            let order = match slot.head == head {
+                true => self.compare(&slot, rest, suffix_len)?,
+                false => Ordering::Greater,
             };
             match order {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
                 Ordering::Equal => return Ok(Ok(middle)),
             }
+            middle = low.midpoint(high);
         }
         Ok(Err(low))
     }
 
-    /// The slots that a key with this head must be among, as far as the hints tell.
+    /// The head of a slot, which is the first thing in it.
+    #[inline]
+    fn head(&self, index: usize) -> u32 {
+        let [a, b, c, d, ..] = self.slots[index];
+        u32::from_le_bytes([a, b, c, d])
+    }
+
+    /// The slots of which one, or else the one behind them, is the first whose head is not less.
     #[inline]
     fn narrow(&self, head: u32) -> Range<usize> {
         let (count, step) = (self.count(), hint_step(self.count()));
         if step == 0 {
             return 0..count;
         }
-        // As wide as the hints, so that it compiles to a few instructions on many hints at once.
-        let (mut below, mut up_to) = (0u32, 0u32);
+        // As wide as the hints and without a check for overflow, so that it compiles to a few
+        // instructions on many hints at once.
+        let mut below = 0u32;
         for hint in self.page[HINTS_RANGE].as_chunks().0 {
-            let hint = u32::from_le_bytes(*hint);
-            below += u32::from(hint < head);
-            up_to += u32::from(hint <= head);
+            below = below.wrapping_add(u32::from(u32::from_le_bytes(*hint) < head));
         }
-        let (below, up_to) = (below as usize, up_to as usize);
+        let below = below as usize;
         let low = if below == 0 { 0 } else { below * step + 1 };
-        let high = if up_to == HINTS { count } else { (up_to + 1) * step };
-        low..high
+        low..if below == HINTS { count } else { (below + 1) * step }
+    }
+
+    /// Whether the hints are what the slots say.
+    pub(super) fn hints_hold(&self) -> bool {
+        let step = hint_step(self.count());
+        let mut hints = self.page[HINTS_RANGE].as_chunks().0.iter().enumerate();
+        hints.all(|(index, hint)| {
+            let said = if step == 0 { 0 } else { self.head((index + 1) * step) };
+            u32::from_le_bytes(*hint) == said
+        })
     }
 
     /// A slot's key with another of the same head.

@@ -54,13 +54,13 @@ impl<'a> NodeMut<'a> {
             self.page[HINTS_RANGE].fill(0);
             return;
         }
-        for hint in 0..HINTS {
-            let slot = (hint + 1) * step;
-            if slot >= self.changed || step != self.step {
-                // The head is the first field of a slot.
-                let (source, target) = (self.slot_start(slot), HINTS_RANGE.start + hint * HEAD_LEN);
-                self.page.copy_within(source..source + HEAD_LEN, target);
-            }
+        let known = if step == self.step { self.changed.div_ceil(step) } else { 0 };
+        for hint in known.saturating_sub(1)..HINTS {
+            // The head is the first field of a slot.
+            let source = self.slot_start((hint + 1) * step);
+            let target = HINTS_RANGE.start + hint * HEAD_LEN;
+            let Some(&head) = self.page[source..].first_chunk::<HEAD_LEN>() else { return };
+            self.page[target..target + HEAD_LEN].copy_from_slice(&head);
         }
     }
 
@@ -78,6 +78,16 @@ impl<'a> NodeMut<'a> {
     fn set_slot(&mut self, index: usize, slot: &NodeSlot) {
         let start = self.slot_start(index);
         self.page[start..start + NodeSlot::SIZE].copy_from_slice(&slot.encode());
+    }
+
+    /// Bytes that say something.
+    pub const fn used_len(&self) -> usize {
+        self.header.used_len()
+    }
+
+    /// Bytes of an entry's slot and cell.
+    pub fn entry_len(&self, index: usize) -> Result<usize> {
+        Ok(NodeSlot::SIZE + self.slot(index)?.cell_len())
     }
 
     /// A new cell in the gap, which is wide enough, and the slot to go with it.

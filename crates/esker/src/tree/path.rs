@@ -14,7 +14,7 @@ pub struct Step {
     /// The node.
     pub page: PageId,
     /// Which of its children comes next, the first being 0.
-    pub index: usize,
+    pub index: u16,
 }
 
 /// From the root down to a leaf.
@@ -89,7 +89,7 @@ impl<P: Pages> Tree<P> {
                 Side::Last => node.count(),
                 Side::Of(key) => node.route(key)?,
             };
-            path.steps[depth] = Step { page, index };
+            path.steps[depth] = Step { page, index: index as u16 };
             page = node.child(index)?;
         }
         path.leaf = page;
@@ -102,9 +102,10 @@ impl<P: Pages> Tree<P> {
             let Step { page, index } = path.steps[depth];
             let bytes = self.pages.get(page)?;
             let node = Node::parse(&bytes, path.level(depth))?;
-            if index < node.count() {
+            if usize::from(index) < node.count() {
                 path.steps[depth].index = index + 1;
-                self.descend(path, depth + 1, node.child(index + 1)?, Side::First)?;
+                let child = node.child(usize::from(index) + 1)?;
+                self.descend(path, depth + 1, child, Side::First)?;
                 return Ok(true);
             }
         }
@@ -118,7 +119,7 @@ impl<P: Pages> Tree<P> {
             let Some(index) = index.checked_sub(1) else { continue };
             path.steps[depth].index = index;
             let bytes = self.pages.get(page)?;
-            let child = Node::parse(&bytes, path.level(depth))?.child(index)?;
+            let child = Node::parse(&bytes, path.level(depth))?.child(usize::from(index))?;
             self.descend(path, depth + 1, child, Side::Last)?;
             return Ok(true);
         }

@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use super::Tree;
 use super::key::KeyBuf;
-use super::node::Node;
+use super::node::{HINTS_RANGE, Node};
 use super::node_mut::NodeMut;
 use super::pages::{PageId, Pages};
 use super::path::{Path, Step};
@@ -15,19 +15,23 @@ use crate::error::{Error, Result};
 use crate::limits::PAGE_SIZE;
 
 /// A node that uses less than this looks for a sibling to merge with,
-const MERGE_BELOW: usize = PAGE_SIZE / 4;
+pub(super) const MERGE_BELOW: usize = PAGE_SIZE / 4;
 /// and does so if both together leave some room: or else it might have to be split again at once.
 const MERGED_LEN_MAX: usize = PAGE_SIZE - PAGE_SIZE / 8;
 
 impl<P: Pages> Tree<P> {
     /// Removes an entry; whether there was one.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
-        let path = self.path(key)?;
+        self.remove_below(&self.path(key)?, key)
+    }
+
+    /// Removes the entry that the path leads to; whether there was one.
+    pub(super) fn remove_below(&mut self, path: &Path, key: &[u8]) -> Result<bool> {
         let Ok(at) = Node::parse(&*self.pages.get(path.leaf)?, 0)?.find(key)? else {
             return Ok(false);
         };
         self.cut(path.leaf, 0, at..at + 1)?;
-        self.settle(&path, path.steps().len())?;
+        self.settle(path, path.steps().len())?;
         Ok(true)
     }
 
@@ -73,7 +77,7 @@ impl<P: Pages> Tree<P> {
     }
 
     /// Entries of one node go.
-    fn cut(&mut self, page: PageId, level: u8, range: Range<usize>) -> Result<()> {
+    pub(super) fn cut(&mut self, page: PageId, level: u8, range: Range<usize>) -> Result<()> {
         let mut node = NodeMut::parse(self.pages.edit(page)?, level)?;
         node.remove(range)?;
         node.save();
@@ -97,6 +101,7 @@ impl<P: Pages> Tree<P> {
             return Ok(());
         }
         let Step { page: parent, index } = path.steps()[above];
+        let index = usize::from(index);
         if self.merge(parent, level, index)? || self.merge(parent, level, index + 1)? {
             return self.settle(path, above);
         }
@@ -106,8 +111,7 @@ impl<P: Pages> Tree<P> {
     /// Merges a node's children `right` and the one left of it, if there are both and they fit.
     fn merge(&mut self, parent: PageId, level: u8, right: usize) -> Result<bool> {
         let Some(separator_at) = right.checked_sub(1) else { return Ok(false) };
-        let mut merged = [0; PAGE_SIZE];
-        let (left_page, right_page) = {
+        let (left_page, right_page, merged) = {
             let bytes = self.pages.get(parent)?;
             let node = Node::parse(&bytes, level + 1)?;
             if right > node.count() {
@@ -115,8 +119,17 @@ impl<P: Pages> Tree<P> {
             }
             let (left_page, right_page) = (node.child(right - 1)?, node.child(right)?);
             let separator = node.key(separator_at)?;
-            let (left, right) = (self.pages.get(left_page)?, self.pages.get(right_page)?);
-            let (left, right) = (Node::parse(&left, level)?, Node::parse(&right, level)?);
+            let (left_bytes, right_bytes) =
+                (self.pages.get(left_page)?, self.pages.get(right_page)?);
+            // Merging shortens no key's suffix: what is used less one prefix and one beginning is
+            // the least that both need.
+            let (left, right) =
+                (Node::parse(&left_bytes, level)?, Node::parse(&right_bytes, level)?);
+            let used_len = left.header.used_len() + right.header.used_len();
+            let once = HINTS_RANGE.end + left.prefix.len() + right.prefix.len();
+            if used_len > MERGED_LEN_MAX + once {
+                return Ok(false);
+            }
             let child = PageId(right.header.first_child).to_value();
             let sequence = Sequence {
                 before: (&left, 0..left.count()),
@@ -127,9 +140,11 @@ impl<P: Pages> Tree<P> {
             if sequence.page_len(all.clone())? > MERGED_LEN_MAX {
                 return Ok(false);
             }
+            let mut merged = *left_bytes;
             sequence.lay(all, level, PageId(left.header.first_child), &mut merged)?;
-            (left_page, right_page)
+            (left_page, right_page, merged)
         };
+        self.shape += 1;
         *self.pages.edit(left_page)? = merged;
         self.pages.free(right_page);
         self.cut(parent, level + 1, separator_at..right)?;
@@ -138,6 +153,7 @@ impl<P: Pages> Tree<P> {
 
     /// The node below the first `depth` steps goes, with all that it holds.
     fn detach(&mut self, path: &Path, depth: usize) -> Result<()> {
+        self.shape += 1;
         let page = path.page(depth);
         let Some(above) = depth.checked_sub(1) else {
             self.levels = 1;
@@ -146,6 +162,7 @@ impl<P: Pages> Tree<P> {
         };
         self.pages.free(page);
         let (Step { page: parent, index }, level) = (path.steps()[above], path.level(above));
+        let index = usize::from(index);
         let (count, second) = {
             let bytes = self.pages.get(parent)?;
             let node = Node::parse(&bytes, level)?;
@@ -176,6 +193,7 @@ impl<P: Pages> Tree<P> {
                 }
                 node.child(0)?
             };
+            self.shape += 1;
             self.pages.free(self.root);
             (self.root, self.levels) = (child, self.levels - 1);
         }

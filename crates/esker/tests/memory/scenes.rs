@@ -369,3 +369,28 @@ fn numbers_follow_groups() {
     assert_eq!(groups.len(), 64);
     assert!(Name::parse(b"x").is_ok());
 }
+
+/// Appends take space ahead; trimming gives back that, and nothing that was asked for.
+#[test]
+fn trimming_gives_back_what_was_taken_ahead() {
+    let (home, _) = start(Heap::new(), 64 << 20);
+    let ino = file(&home, "grows");
+    for number in 0..9 {
+        write(&home, ino, number << 16, 5, 64 << 10).unwrap();
+    }
+    let len = 9_u64 << 16;
+    let before = home.attr(ino).unwrap();
+    assert!(home.usage().data > len, "nothing was taken ahead");
+    home.trim(ino).unwrap();
+    assert_eq!(home.usage().data, len);
+    assert_eq!(home.attr(ino), Ok(Attr { blocks: len / GRANULE, ..before }));
+    assert_eq!(read(&home, ino, 0, 2 << 20), vec![5; len as usize]);
+    commit(&home, &[Word::Reserve(ino, len, len + (1 << 20))]).unwrap();
+    home.trim(ino).unwrap();
+    assert_eq!(home.usage().data, len + (1 << 20));
+    write(&home, ino, len, 6, 10).unwrap();
+    home.trim(ino).unwrap();
+    assert_eq!(home.usage().data, len + (1 << 20));
+    assert_eq!(home.trim(Ino(999)), Err(Error::NotFound));
+    assert_eq!(home.check(), []);
+}

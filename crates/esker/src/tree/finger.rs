@@ -1,0 +1,244 @@
+//! A finger: the leaf where a key was looked for last. Keys that follow each other mostly share
+//! one, and then need no way from the root.
+//!
+//! Above: a home, which keeps one finger for each run of keys that it walks along. Below: node.rs.
+//! Invariant: a finger is never believed without proof: that the leaf holds the key, or that the
+//! key lies between two of its keys, or behind its last and before the fence that was there when
+//! the tree had the shape that it still has.
+
+use super::Tree;
+use super::key::KeyBuf;
+use super::node::{Node, NodeSlot, Place};
+use super::node_mut::NodeMut;
+use super::pages::{PageId, Pages};
+use super::path::Path;
+use super::remove::MERGE_BELOW;
+use crate::error::{Error, Result};
+use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
+
+/// Where a key was. Of one tree only: another's shape may look the same.
+#[derive(Clone, Debug)]
+pub struct Finger {
+    leaf: PageId,
+    /// The tree's when the finger was laid; 0 for none's.
+    shape: u64,
+    /// The least key of the leaf behind, if there is one.
+    fence: Option<KeyBuf>,
+    /// The tree's `newest` among the keys that came in here.
+    newest: Option<(PageId, usize)>,
+}
+
+impl Finger {
+    /// Nowhere yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { leaf: PageId(0), shape: 0, fence: None, newest: None }
+    }
+}
+
+impl Default for Finger {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Pages> Tree<P> {
+    /// The place of `key` in the finger's leaf, if that is proven to be its leaf.
+    #[inline]
+    fn point(&self, finger: &Finger, key: &[u8]) -> Result<Option<Place>> {
+        if finger.shape != self.shape {
+            return Ok(None);
+        }
+        let bytes = self.pages.get(finger.leaf)?;
+        let node = Node::parse(&bytes, 0)?;
+        let place = node.find(key)?;
+        let proven = match (place, &finger.fence) {
+            (Ok(_), _) => true,
+            (Err(0), _) => false,
+            (Err(at), _) if at < node.count() => true,
+            (_, None) => true,
+            (_, Some(fence)) => *key < **fence,
+        };
+        Ok(proven.then_some(place))
+    }
+
+    /// Lays the finger on the path's leaf.
+    fn lay_finger(&self, finger: &mut Finger, path: &Path) -> Result<()> {
+        (finger.leaf, finger.shape, finger.fence) = (path.leaf, self.shape, None);
+        for (depth, step) in path.steps().iter().enumerate().rev() {
+            let bytes = self.pages.get(step.page)?;
+            let node = Node::parse(&bytes, path.level(depth))?;
+            if usize::from(step.index) < node.count() {
+                finger.fence = Some(node.key(usize::from(step.index))?);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`get`](Self::get), from the finger if that is right; and whether it was.
+    #[inline]
+    pub fn get_at<R>(
+        &self,
+        finger: &Finger,
+        key: &[u8],
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<(Option<R>, bool)> {
+        match self.point(finger, key)? {
+            None => Ok((self.get(key, f)?, false)),
+            Some(Err(_)) => Ok((None, true)),
+            Some(Ok(at)) => {
+                let bytes = self.pages.get(finger.leaf)?;
+                Ok((Some(f(Node::parse(&bytes, 0)?.value(at)?)), true))
+            }
+        }
+    }
+
+    /// As [`put`](Self::put), and lays the finger there; whether it was right already.
+    pub fn put_at(&mut self, finger: &mut Finger, key: &[u8], value: &[u8]) -> Result<bool> {
+        if key.len() > KEY_LEN_MAX || value.len() > VALUE_LEN_MAX {
+            return Err(Error::TooBig);
+        }
+        self.newest = finger.newest;
+        let put = self.put_near(finger, key, value);
+        finger.newest = self.newest;
+        put
+    }
+
+    fn put_near(&mut self, finger: &mut Finger, key: &[u8], value: &[u8]) -> Result<bool> {
+        if let Some(place) = self.point(finger, key)?
+            && self.put_in(finger.leaf, place, key, value)?
+        {
+            return Ok(true);
+        }
+        let (path, shape) = (self.path(key)?, self.shape);
+        self.put_below(&path, key, value)?;
+        self.follow(finger, &path, shape, key)?;
+        Ok(false)
+    }
+
+    /// Lays the finger where `key` is after a change: on the path to it from when the tree had
+    /// this shape, if it still has.
+    fn follow(&self, finger: &mut Finger, path: &Path, shape: u64, key: &[u8]) -> Result<()> {
+        if self.shape != shape {
+            return self.lay_finger(finger, &self.path(key)?);
+        }
+        if finger.shape != shape || finger.leaf != path.leaf {
+            return self.lay_finger(finger, path);
+        }
+        Ok(())
+    }
+
+    /// Puts an entry into its leaf if that needs no other page.
+    fn put_in(&mut self, leaf: PageId, place: Place, key: &[u8], value: &[u8]) -> Result<bool> {
+        let mut node = NodeMut::parse(self.pages.edit(leaf)?, 0)?;
+        let fits = match place {
+            Ok(at) => node.replace(at, value)?,
+            Err(at) => node.insert(at, key, value),
+        };
+        if fits {
+            node.save();
+            self.newest = place.map_or_else(|at| Some((leaf, at)), |_| self.newest);
+        }
+        Ok(fits)
+    }
+
+    /// As [`remove`](Self::remove), and lays the finger there: whether it was right already, or
+    /// nothing if there was no such key.
+    pub fn remove_at(&mut self, finger: &mut Finger, key: &[u8]) -> Result<Option<bool>> {
+        let place = self.point(finger, key)?;
+        match place {
+            Some(Err(_)) => return Ok(None),
+            Some(Ok(at)) => {
+                let mut node = NodeMut::parse(self.pages.edit(finger.leaf)?, 0)?;
+                if node.used_len() >= MERGE_BELOW + node.entry_len(at)? {
+                    node.remove(at..at + 1)?;
+                    node.save();
+                    return Ok(Some(true));
+                }
+            }
+            None => {}
+        }
+        let (path, shape) = (self.path(key)?, self.shape);
+        let removed = self.remove_below(&path, key)?;
+        self.follow(finger, &path, shape, key)?;
+        Ok(removed.then_some(place.is_some()))
+    }
+
+    /// As [`remove_range`](Self::remove_range), quickly if `from` is in the finger's leaf and what
+    /// goes leaves enough of it behind.
+    pub fn remove_range_at(
+        &mut self,
+        finger: &mut Finger,
+        from: &[u8],
+        to: &[u8],
+        mut each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize> {
+        if let Some(Ok(start)) = self.point(finger, from)? {
+            let bytes = self.pages.get(finger.leaf)?;
+            let node = Node::parse(&bytes, 0)?;
+            let end = node.find(to)?.unwrap_or_else(|at| at);
+            let mut left = node.header.used_len();
+            for index in start..end {
+                left = left.saturating_sub(NodeSlot::SIZE + node.slot(index)?.cell_len());
+            }
+            if start < end && end < node.count() && left >= MERGE_BELOW {
+                let mut key = KeyBuf::new();
+                node.begin(&mut key)?;
+                for index in start..end {
+                    let value = node.entry(index, &mut key)?;
+                    each(&key, value);
+                }
+                drop(bytes);
+                self.cut(finger.leaf, 0, start..end)?;
+                return Ok(end - start);
+            }
+        }
+        let removed = self.remove_range(from, to, each)?;
+        let path = self.path(from)?;
+        self.lay_finger(finger, &path)?;
+        Ok(removed)
+    }
+
+    /// Leaf and slot of a key that is there. `first` may name any page, or none; it is asked
+    /// first.
+    #[inline]
+    fn locate(&self, first: Option<PageId>, key: &[u8]) -> Result<Option<(PageId, usize)>> {
+        if let Some(page) = first
+            && let Ok(bytes) = self.pages.get(page)
+            && let Ok(node) = Node::parse(&bytes, 0)
+            && let Ok(Ok(at)) = node.find(key)
+        {
+            return Ok(Some((page, at)));
+        }
+        let leaf = self.leaf(key)?;
+        let place = Node::parse(&*self.pages.get(leaf)?, 0)?.find(key)?;
+        Ok(place.ok().map(|at| (leaf, at)))
+    }
+
+    /// As [`get`](Self::get), with the leaf that holds the key told too, to be asked `first` the
+    /// next time. `first` may name any page, or none.
+    #[inline]
+    pub fn get_from<R>(
+        &self,
+        first: Option<PageId>,
+        key: &[u8],
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<(R, PageId)>> {
+        let Some((leaf, at)) = self.locate(first, key)? else { return Ok(None) };
+        let bytes = self.pages.get(leaf)?;
+        Ok(Some((f(Node::parse(&bytes, 0)?.value(at)?), leaf)))
+    }
+
+    /// As [`edit`](Self::edit); `first` as in [`get_from`](Self::get_from).
+    pub fn edit_from<R>(
+        &mut self,
+        first: Option<PageId>,
+        key: &[u8],
+        f: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<Option<R>> {
+        let Some((leaf, at)) = self.locate(first, key)? else { return Ok(None) };
+        let value = NodeMut::parse(self.pages.edit(leaf)?, 0)?.into_value(at)?;
+        Ok(Some(f(value)))
+    }
+}
