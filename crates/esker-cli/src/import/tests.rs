@@ -1,0 +1,1 @@
+//! A tree and an archive come out as they went in.

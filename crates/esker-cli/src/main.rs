@@ -1,0 +1,63 @@
+//! The command `esker`: one verb per file under `verbs`.
+//!
+//! Below: the doors (`esker-fuse`), the core (`esker`) and the machine (`esker-host`). The verbs
+//! put them together and talk to a person; they decide nothing about files. Invariant: every way
+//! out of the program is an [`Exit`] status with a message that says what, where and what to do.
+
+mod background;
+mod bench;
+mod failure;
+mod import;
+mod log;
+mod mounts;
+mod near;
+mod options;
+mod progress;
+mod serve;
+mod units;
+mod verbs;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use failure::Exit;
+use verbs::Cli;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse_from(words()) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match verbs::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => ExitCode::from(failure.exit as u8),
+    }
+}
+
+/// The words of the command line. mount(8) leaves out the verb: its helper for FUSE says
+/// `esker SOURCE DIR -o OPTIONS`.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let source = words.get(1).is_some_and(|word| word.as_encoded_bytes().ends_with(b":"));
+    if source {
+        words.insert(1, "mount".into());
+    }
+    words
+}
+
+/// Help goes to standard output, a mistake to standard error, in our words.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Nobody reads it: nothing to do about that.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.to_string();
+    match text.strip_prefix("error: ") {
+        Some(text) => eprint!("esker: {text}"),
+        None => eprint!("{text}"),
+    }
+    ExitCode::from(Exit::Usage as u8)
+}

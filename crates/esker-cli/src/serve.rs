@@ -1,0 +1,191 @@
+//! Serving one memory file system: made, filled, mounted, until somebody unmounts it or says stop.
+//!
+//! Above: `verbs::mount`. Below: `import`, the core, the door. Invariant: whatever fails before the
+//! mount answers leaves nothing mounted; whatever ends us afterwards unmounts first.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use esker::ground::Clock as _;
+use esker::memory::{self, Home};
+use esker::posix::{Caller, Fs, SetAttr};
+use esker::{Attr, Ino, Kind};
+use esker_fuse::mount::{MountError, Mounted, examine};
+use esker_fuse::{Door, Running, converse, mount};
+use esker_host::{Arena, SystemClock};
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::failure::{Exit, Failure, Outcome};
+use crate::import::{self, Filled};
+use crate::options::Options;
+use crate::{log, mounts, units};
+
+/// A mount that has not answered by then never will.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A file system in anonymous memory.
+type Memory = Fs<Home<Arena>>;
+
+/// What to serve.
+pub struct Plan<'a> {
+    /// The mount point.
+    pub dir: &'a Path,
+    /// How.
+    pub options: &'a Options,
+    /// What to fill it with, if anything.
+    pub from: Option<import::Request<'a>>,
+}
+
+/// A file system that is mounted and answers.
+pub struct Served {
+    running: Running,
+    mounted: Arc<Mounted>,
+    /// About the mount, for a machine.
+    pub report: Value,
+}
+
+/// Makes, fills and mounts. `detach` is called between filling and mounting.
+pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Served> {
+    let began = Instant::now();
+    let dir = examine(plan.dir, &plan.options.mount).map_err(|error| mounts::failure(&error))?;
+    let (fs, size) = make(plan.options)?;
+    let filled = plan.from.as_ref().map(|from| fill(&fs, from, plan.options)).transpose()?;
+    for skipped in filled.iter().flat_map(|filled| &filled.skipped) {
+        eprintln!("esker: left out: {skipped}");
+    }
+    detach()?;
+    // From here on a signal must not end us half-way: it is taken up again when the mount answers.
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot take signals: {error}"), ""))?;
+    let (running, mounted) = attach(Arc::new(fs), &dir, plan.options)?;
+    answers(mounted.dir())?;
+    obey(signals, Arc::clone(&mounted))?;
+    let report = json!({
+        "mounted": mounted.dir().to_string_lossy(),
+        "source": plan.options.mount.source(),
+        "pid": std::process::id(),
+        "size": size,
+        "seconds": began.elapsed().as_secs_f64(),
+        "filled": filled.as_ref().map(filled_json),
+    });
+    Ok(Served { running, mounted, report })
+}
+
+impl Served {
+    /// Serves until it is unmounted.
+    pub fn wait(self) -> Outcome {
+        let ended = self.running.join();
+        // Nothing is mounted any more, unless the device failed under us.
+        drop(self.mounted);
+        ended.map_err(|error| {
+            let what = format!("the connection to the kernel failed: {error}");
+            log::tell(&what);
+            Failure::new(Exit::Failed, what, "mount again")
+        })
+    }
+}
+
+/// An empty file system, and the most that it may hold.
+fn make(options: &Options) -> Outcome<(Memory, u64)> {
+    let clock = SystemClock;
+    let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let (uid, gid) = (options.uid.unwrap_or(ids.0), options.gid.unwrap_or(ids.1));
+    let perm = options.root_perm(None);
+    let root = Attr::new(Kind::Directory, perm, uid, gid, Ino::ROOT, clock.now());
+    let size = options.size_or_half(units::ram());
+    let unable = |error: esker::Error| {
+        let what = format!("cannot make a file system of {size} bytes ({error})");
+        Failure::new(Exit::Failed, what, "choose another -o size=")
+    };
+    let arena = Arena::new(size).map_err(unable)?;
+    let home = memory::Options { size_max: size, file_size_max: options.file_size, root };
+    Ok((Fs::new(Home::new(arena, &home).map_err(unable)?, clock), size))
+}
+
+/// Fills it. What the options say about the root directory counts more than what the source says.
+fn fill(fs: &Memory, from: &import::Request<'_>, options: &Options) -> Outcome<Filled> {
+    let filled = import::import(fs, from)?;
+    let unable = |error: esker::Error| {
+        Failure::new(Exit::Failed, format!("cannot set up the root directory ({error})"), "")
+    };
+    let given = fs.getattr(Ino::ROOT).map_err(unable)?;
+    let set = SetAttr {
+        perm: (options.mode.or(options.umask).is_some())
+            .then(|| options.root_perm(Some(given.perm))),
+        uid: options.uid,
+        gid: options.gid,
+        ..SetAttr::default()
+    };
+    if set != SetAttr::default() {
+        fs.setattr(&Caller::ROOT, Ino::ROOT, &set).map_err(unable)?;
+    }
+    Ok(filled)
+}
+
+fn attach(fs: Arc<Memory>, dir: &Path, options: &Options) -> Outcome<(Running, Arc<Mounted>)> {
+    let (device, mounted) = mount(dir, &options.mount).map_err(|error| mounts::failure(&error))?;
+    let unable = |error: &dyn std::fmt::Display| {
+        let what = format!("cannot serve the kernel: {error}");
+        Failure::at(Exit::Failed, &what, dir, "nothing was mounted")
+    };
+    let door = Arc::new(Door::new(fs, options.mount.door()));
+    let running = converse(device, door, &options.mount).map_err(|error| unable(&error))?;
+    Ok((running, Arc::new(mounted)))
+}
+
+/// Waits until statfs(2) on the mount answers.
+fn answers(dir: &Path) -> Outcome {
+    let (sender, receiver) = mpsc::channel();
+    let place: PathBuf = dir.to_owned();
+    // In a thread of its own: a mount that never answers must not keep us.
+    thread::spawn(move || sender.send(rustix::fs::statfs(&place).map(drop)).ok());
+    let why = match receiver.recv_timeout(PATIENCE) {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(errno)) => io::Error::from(errno).to_string(),
+        Err(_) => format!("no answer for {} seconds", PATIENCE.as_secs()),
+    };
+    let what = format!("the new mount does not answer ({why})");
+    Err(Failure::at(Exit::Failed, &what, dir, "it was unmounted again"))
+}
+
+/// A thread that unmounts and ends the process at the first signal, lazily if the mount is in use.
+fn obey(mut signals: Signals, mounted: Arc<Mounted>) -> Outcome {
+    let thread = thread::Builder::new().name("esker-signals".to_owned()).spawn(move || {
+        if signals.forever().next().is_none() {
+            return;
+        }
+        let gone = match mounted.unmount() {
+            Err(MountError::Busy { .. }) => mounted.detach(),
+            answer => answer,
+        };
+        match gone {
+            // The file system ends with us, so its memory need not be taken apart first.
+            Ok(()) => std::process::exit(0),
+            Err(error) => {
+                log::tell(&format!("cannot unmount: {error}"));
+                std::process::exit(Exit::Failed as i32)
+            }
+        }
+    });
+    thread
+        .map(drop)
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot start a thread: {error}"), ""))
+}
+
+fn filled_json(filled: &Filled) -> Value {
+    let tally = &filled.tally;
+    json!({
+        "files": tally.files,
+        "directories": tally.directories,
+        "symlinks": tally.symlinks,
+        "specials": tally.specials,
+        "hard_links": tally.hard_links,
+        "bytes": tally.bytes,
+        "skipped": filled.skipped,
+    })
+}

@@ -1,0 +1,203 @@
+//! `esker mount`: bring up a file system on a directory.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use esker_fuse::mount::remount;
+use serde_json::Value;
+
+use super::say;
+use crate::failure::{Exit, Failure, Outcome, os_shown, said, shown};
+use crate::options::Options;
+use crate::serve::{self, Plan};
+use crate::units::{ram, size_shown};
+use crate::{background, import, log, mounts};
+
+/// Mount a file system on a directory.
+///
+/// Goes to the background and returns when the mount answers. What the file system holds lives in
+/// the memory of that process, and is gone when it is unmounted.
+#[derive(Args)]
+#[command(after_help = "\
+Options of -o, with commas between them:
+  size=SIZE          the most it may hold, bookkeeping included: bytes with K, M, G or T, or a
+                     share of the memory of the machine, as in 25%            [default: 50%]
+  file_size=SIZE     the largest file                                         [default: no limit]
+  uid=N gid=N        owner and group of the root directory                    [default: yours]
+  mode=OCTAL         permissions of the root directory                        [default: 755]
+  umask=OCTAL        permissions to take from it
+  ro rw              refuse changes, or not
+  allow_other        let other users in (users other than root need user_allow_other in
+                     /etc/fuse.conf)
+  nosuid nodev noexec noatime sync dirsync
+                     as for mount(8)
+  nonempty           mount over a directory that has entries
+  clear_stale        take away a dead mount of Esker that is in the way
+  auto_unmount       have fusermount3 unmount if this process dies (some versions of it can only
+                     with allow_other)
+  writeback no_writeback
+                     gather small writes in the kernel, or not                [default: writeback]
+  noxattr            no extended attributes and ACLs
+  fsname=NAME        the source that mount(8) and df(1) show                  [default: mem:]
+  threads=N          how many serve the kernel              [default: one per CPU, at most 4]
+  transport=WAY      device, ring (io_uring, Linux 6.14 with enable_uring) or auto [default: auto]
+  max_background=N entry_timeout=S attr_timeout=S negative_timeout=S
+                     for those who measure
+  remount            change ro, nosuid, nodev, noexec of what is mounted there
+  default_permissions is always on: the kernel checks permissions.
+
+With fuse3 installed and esker in the PATH, mount(8) and fstab know it as fuse.esker:
+  mount -t fuse.esker -o size=2G mem: /mnt/x
+  mount -o remount,ro /mnt/x
+
+Examples:
+  esker mount mem: /mnt/x
+  esker mount mem: /mnt/x -o size=2G,mode=1777,allow_other
+  esker mount mem: /mnt/x --from ~/project
+  esker mount mem: /mnt/x --from linux-6.12.tar.gz
+  xz -dc linux-6.12.tar.xz | esker mount mem: /mnt/x --from -
+  esker mount mem: /mnt/x -f --json         in the foreground; Ctrl-C unmounts")]
+pub struct Mount {
+    /// What to mount; only `mem:`, an empty file system in memory, exists yet
+    #[arg(value_name = "SOURCE", value_parser = source)]
+    source: Source,
+    /// Where: an empty directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Mount options, see below; may be repeated
+    #[arg(short = 'o', value_name = "OPTIONS")]
+    options: Vec<OsString>,
+    /// Fill it first: a directory, a tar archive (plain or gzip), or - for an archive on standard
+    /// input
+    #[arg(long, value_name = "TREE|TAR")]
+    from: Option<PathBuf>,
+    /// Leave out, with a warning each, what cannot be read in the directory of --from
+    #[arg(long, requires = "from")]
+    skip_unreadable: bool,
+    /// Stay in the foreground; SIGINT and SIGTERM unmount
+    #[arg(short, long)]
+    foreground: bool,
+    /// Append trouble to this file, not to the system log
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Print one line of JSON about the result
+    #[arg(long)]
+    pub json: bool,
+    #[arg(long = &background::COPY[2..], hide = true)]
+    copy: bool,
+}
+
+/// What can be mounted.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// An empty file system in memory.
+    Memory,
+}
+
+fn source(word: &str) -> Result<Source, String> {
+    match word {
+        "mem:" => Ok(Source::Memory),
+        "mem" => Err("write mem: with a colon".to_owned()),
+        _ => Err("only mem: can be mounted yet".to_owned()),
+    }
+}
+
+impl Mount {
+    /// Mounts; in the foreground returns only when it is unmounted again.
+    pub fn run(&self) -> Outcome {
+        let Source::Memory = self.source;
+        let options = Options::parse(&self.options, ram())?;
+        if options.remount {
+            return remount(&self.dir, &options.mount).map_err(|error| mounts::failure(&error));
+        }
+        if self.copy {
+            return self.serve_in_background(&options);
+        }
+        if self.foreground {
+            return self.serve_in_foreground(&options);
+        }
+        let line = background::start()?;
+        if self.json {
+            say(&line);
+        } else {
+            let report: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
+            say(&told(&report, &self.dir));
+        }
+        Ok(())
+    }
+
+    fn plan<'a>(&'a self, options: &'a Options) -> Plan<'a> {
+        let from = self.from.as_deref();
+        let skip_unreadable = self.skip_unreadable;
+        let from = from.map(|from| import::Request { from, skip_unreadable });
+        Plan { dir: &self.dir, options, from }
+    }
+
+    fn serve_in_foreground(&self, options: &Options) -> Outcome {
+        match self.open_log()? {
+            Some(file) => log::begin(log::Sink::File(file)),
+            None => log::begin(log::Sink::Terminal),
+        }
+        let served = serve::start(&self.plan(options), || Ok(()))?;
+        if self.json {
+            say(&served.report.to_string());
+        } else if std::io::stderr().is_terminal() {
+            eprintln!("esker: {} (Ctrl-C does too)", told(&served.report, &self.dir));
+        }
+        served.wait()?;
+        // What is in memory need not be taken apart first.
+        std::process::exit(0)
+    }
+
+    /// The copy of this program that [`background::start`] has started.
+    fn serve_in_background(&self, options: &Options) -> Outcome {
+        let log = self.open_log()?;
+        let unusable = |error: std::io::Error| {
+            Failure::new(Exit::Failed, format!("cannot use the log file: {error}"), "")
+        };
+        match log.as_ref().map(File::try_clone).transpose().map_err(unusable)? {
+            Some(file) => log::begin(log::Sink::File(file)),
+            None => log::begin(log::Sink::System),
+        }
+        background::tie()?;
+        let served = serve::start(&self.plan(options), background::detach)?;
+        // Nobody waits for us any more: then nobody wants the mount either, and dropping it
+        // unmounts.
+        background::ready(&served.report.to_string(), log.as_ref()).map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot tell that the mount answers: {error}"), "")
+        })?;
+        let ended = served.wait();
+        std::process::exit(ended.map_or_else(|failure| failure.exit as i32, |()| 0))
+    }
+
+    fn open_log(&self) -> Outcome<Option<File>> {
+        let Some(path) = &self.log else { return Ok(None) };
+        let file = File::options().append(true).create(true).open(path).map_err(|error| {
+            let what = format!("cannot write the log ({})", said(&error));
+            Failure::at(Exit::Failed, &what, path, "name a file that can be written with --log")
+        })?;
+        Ok(Some(file))
+    }
+}
+
+/// What a person wants to know about a new mount.
+fn told(report: &Value, dir: &Path) -> String {
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let place = report["mounted"]
+        .as_str()
+        .map_or_else(|| os_shown(dir.as_os_str()), |place| shown(place.as_bytes()));
+    let mut text = format!("mounted {place}, up to {}", size_shown(number(&report["size"])));
+    if let Some(filled) = report["filled"].as_object() {
+        let things = ["files", "directories", "symlinks", "specials"];
+        let count: u64 = things.iter().map(|&thing| number(&filled[thing])).sum();
+        let bytes = size_shown(number(&filled["bytes"]));
+        let seconds = report["seconds"].as_f64().unwrap_or(0.0);
+        text += &format!(", filled with {count} files and directories, {bytes}, in {seconds:.1} s");
+    }
+    let plain = place.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte));
+    let quote = if plain { "" } else { "'" };
+    text + &format!("; `esker umount {quote}{place}{quote}` unmounts it")
+}
