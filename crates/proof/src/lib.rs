@@ -1,0 +1,20 @@
+//! The workshop of Esker: what proves the rest, and is never published.
+//!
+//! [`model`] is the reference home; [`script`]s of operations run in two [`world`]s at once and [`differ`] says
+//! where they part; [`rig`] mounts; [`fsx`] hammers one file; [`storm`] hammers a tree from many threads;
+//! [`tidy`] keeps the house. Invariant: nothing here is imported by any other crate.
+
+pub mod allowed;
+pub mod chance;
+pub mod differ;
+
+pub mod fsx;
+pub mod harness;
+pub mod model;
+
+pub mod rig;
+pub mod script;
+
+pub mod storm;
+pub mod tidy;
+pub mod world;

@@ -1,0 +1,169 @@
+//! Bad days: war over names, no space left, absurd sizes, a daemon that is killed.
+//! `ESKER_STORM_SECS` makes wars longer.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use esker::Time;
+use esker::ground::Heap;
+use esker::limits::FILE_SIZE_MAX;
+use esker::memory::{Home, Options};
+use esker::posix::Fs;
+use esker_proof::harness::{from_env, seed};
+use esker_proof::rig::{Mount, Place, is_mounted, may_mount, program};
+use esker_proof::storm::{Directory, Here, rage};
+use esker_proof::world::inside::{Checked, root_attr};
+use rustix::mount::{UnmountFlags, unmount};
+
+const ENOSPC: i32 = 28;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn war() -> Duration {
+    Duration::from_secs(from_env("ESKER_STORM_SECS", 5))
+}
+
+fn storm_in_process(size_max: u64) {
+    let options = Options { size_max, file_size_max: FILE_SIZE_MAX, root: root_attr() };
+    let home = Home::new(Heap::new(), &options).expect("a home");
+    let fs = Fs::new(home, || Time { secs: 1_700_000_000, nanos: 0 });
+    let tally = rage(&Here(&fs), 16, war(), PATIENCE, seed()).expect("a fair war");
+    println!("errno and how often: {tally:?}");
+    let findings = fs.store().findings();
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
+#[test]
+fn a_war_in_process_leaves_a_sound_home() {
+    storm_in_process(256 << 20);
+}
+
+#[test]
+fn a_war_for_space_leaves_a_sound_home() {
+    storm_in_process(1 << 20);
+}
+
+#[test]
+fn sixty_four_threads_at_war_on_a_mount() {
+    if !may_mount() {
+        return;
+    }
+    let mount = Mount::esker("war", "size=256m").expect("esker");
+    let field = Directory(mount.case().expect("a directory"));
+    let tally = rage(&field, 64, war(), PATIENCE, seed()).expect("a fair war");
+    let count = field.survey().expect("a sane tree");
+    println!("errno and how often: {tally:?}; {count} names in the end");
+}
+
+/// Bytes written until there was no space; how the last write ended.
+fn fill(path: &Path) -> (u64, i32) {
+    let chunk = vec![0x5a_u8; 64 << 10];
+    let mut file = File::create(path).expect("a name");
+    let mut written = 0;
+    loop {
+        // What the kernel has gathered must reach us, or nobody hears of ENOSPC.
+        let done = file.write(&chunk).and_then(|count| file.sync_data().map(|()| count));
+        match done {
+            Ok(count) => written += count as u64,
+            Err(error) => return (written, error.raw_os_error().unwrap_or(-1)),
+        }
+    }
+}
+
+#[test]
+fn a_full_mount_says_so_and_gives_space_back() {
+    if !may_mount() {
+        return;
+    }
+    const SIZE: u64 = 64 << 20;
+    let mount = Mount::esker("full", "size=64m").expect("esker");
+    let path = |index: usize| mount.path().join(format!("fill{index}"));
+    let mut first = None;
+    for round in 0..3 {
+        // From several processes at once; each alone would need more than there is. The kernel gathers writes, so
+        // that they hear of it at the latest from fsync(2) or close(2).
+        let writers: Vec<_> = (1..4)
+            .map(|index| {
+                let mut dd = Command::new("dd");
+                dd.arg("if=/dev/zero").arg(format!("of={}", path(index).display()));
+                dd.args(["bs=64k", "count=1100", "conv=fsync", "status=none"]);
+                dd.stderr(std::process::Stdio::null()).spawn().expect("dd")
+            })
+            .collect();
+        let (_, errno) = fill(&path(0));
+        assert_eq!(errno, ENOSPC);
+        for mut writer in writers {
+            assert!(!writer.wait().expect("dd").success(), "dd found more space than there is");
+        }
+        (0..4).for_each(|index| std::fs::remove_file(path(index)).expect("unlink when full"));
+        let (alone, errno) = fill(&path(0));
+        assert_eq!(errno, ENOSPC);
+        std::fs::remove_file(path(0)).expect("unlink when full");
+        println!("round {round}: {alone} bytes in {SIZE}");
+        let first = *first.get_or_insert(alone);
+        assert!(alone * 100 >= SIZE * 90, "only {alone} of {SIZE} bytes could be used");
+        assert!(alone * 100 >= first * 98, "space is lost: {alone} after {first}");
+    }
+}
+
+#[test]
+fn absurd_sizes_are_sparse_and_instant() {
+    if !may_mount() {
+        return;
+    }
+    let mount = Mount::esker("sparse", "size=64m").expect("esker");
+    let begun = Instant::now();
+    for len in [1 << 40, 1 << 62, i64::MAX as u64] {
+        let path = mount.path().join("f");
+        let file = File::options().create(true).truncate(true).write(true).read(true).open(&path);
+        let file = file.expect("a name");
+        file.set_len(len).expect("truncate");
+        assert_eq!(file.metadata().expect("fstat").len(), len);
+        file.write_all_at(b"end", len - 3).expect("write at the end");
+        let mut end = [1; 8];
+        file.read_exact_at(&mut end, len - 8).expect("read at the end");
+        assert_eq!(&end, b"\0\0\0\0\0end");
+        file.sync_all().expect("fsync");
+        std::fs::remove_file(&path).expect("unlink");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(mount.daemon_resident().is_none_or(|bytes| bytes < 200 << 20));
+}
+
+#[test]
+fn a_killed_daemon_leaves_a_mount_point_that_can_be_used_again() {
+    if !may_mount() {
+        return;
+    }
+    let mut mount = Mount::esker("killed", "size=64m").expect("esker");
+    let path = mount.path().to_owned();
+    std::fs::write(path.join("f"), b"gone soon").expect("write");
+    mount.kill_daemon();
+    let error = std::fs::metadata(path.join("f")).expect_err("nobody answers");
+    // ECONNABORTED or ENOTCONN, and no hang.
+    assert!(matches!(error.raw_os_error(), Some(103 | 107)), "{error}");
+    let esker = program().expect("the program");
+    let refused = Command::new(esker).args(["mount", "mem:"]).arg(&path).output().expect("esker");
+    assert!(!refused.status.success(), "mounted over a dead mount");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("umount") || said.contains("clear_stale"), "says what to do: {said}");
+    let status = Command::new(esker).arg("umount").arg(&path).status().expect("esker");
+    assert!(status.success() && !is_mounted(&path), "the dead mount can be taken away");
+    let status = Command::new(esker).args(["mount", "mem:"]).arg(&path).status().expect("esker");
+    assert!(status.success() && is_mounted(&path), "and the place used again");
+    std::fs::write(path.join("f"), b"here again").expect("write");
+    let status = Command::new(esker).arg("umount").arg(&path).status().expect("esker");
+    assert!(status.success() && !is_mounted(&path));
+}
+
+#[test]
+fn a_place_goes_when_it_is_left() {
+    let place = Place::new("left").expect("a place");
+    let path = place.path().to_owned();
+    drop(place);
+    assert!(!path.exists());
+    assert!(unmount(&path, UnmountFlags::empty()).is_err());
+}
