@@ -1,8 +1,8 @@
 //! The way requests come and answers go: a seam.
 //!
 //! Above: `session` runs one [`Channel`] per worker. Below: [`Device`], read and write on
-//! `/dev/fuse`, and [`Ring`], io_uring beside it. The channel owns the bytes of the request and the room of the answer, so a
-//! transport whose buffers the kernel fills by itself fits the same four calls.
+//! `/dev/fuse`, and [`Ring`], io_uring beside it. The channel owns the bytes of the request and the
+//! room of the answer, so a transport whose buffers the kernel fills by itself fits the same calls.
 
 mod device;
 mod ring;

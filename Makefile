@@ -1,0 +1,32 @@
+# make run    build, mount a file system in memory, unpack a source tree into it
+# make test   every test
+# make check  formatting and lints
+# make suites build real programs on a mount, with their own tests (takes an hour, needs the network)
+# make bench  measure beside the kernel's file systems
+# make clean  remove what was built
+
+.PHONY: run test check suites bench clean help
+
+help:
+	@sed -n 's/^# //p' $(firstword $(MAKEFILE_LIST))
+
+run:
+	@scripts/run.sh
+
+test:
+	@scripts/test.sh
+
+check:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+suites:
+	@scripts/suites.sh
+
+bench:
+	@scripts/setup.sh
+	cargo build --release --locked -p esker-cli
+	target/release/esker bench
+
+clean:
+	cargo clean

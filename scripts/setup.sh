@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Installs what is missing on a Debian machine: system packages, as root or through sudo. Rust
+# must be there.
+#
+#   scripts/setup.sh [test]
+#
+# With `test`, what the tests use besides.
+set -euo pipefail
+
+say() { printf 'esker: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+# A shell that was open when Rust was installed does not know where it is yet.
+PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+
+packages=(fuse3:fusermount3 build-essential:cc git:git)
+if [ "${1:-}" = test ]; then
+    packages+=(acl:setfacl attr:setfattr tar:tar util-linux:findmnt procps:ps)
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+    command -v "${package#*:}" >/dev/null || missing+=("${package%%:*}")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+    command -v apt-get >/dev/null ||
+        die "not installed: ${missing[*]}: install them with the package manager of this system"
+    as_root=()
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null ||
+            die "not installed: ${missing[*]}: as root, run: apt-get install ${missing[*]}"
+        as_root=(sudo)
+    fi
+    say "installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    apt=("${as_root[@]}" apt-get -qq -o DPkg::Lock::Timeout=600)
+    "${apt[@]}" update
+    "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+command -v cargo >/dev/null || die "Rust is not installed: https://rustup.rs says how, then try again"
+
+if [ ! -e /dev/fuse ]; then
+    if [ "$(id -u)" = 0 ]; then modprobe fuse 2>/dev/null || true; fi
+    [ -e /dev/fuse ] ||
+        say "/dev/fuse is missing: nothing can be mounted (modprobe fuse loads it)"
+fi

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Every test: those of the workspace, and pjdfstest on a mount.
+#
+#   scripts/test.sh
+#
+# As root on a machine with /dev/fuse everything runs. Otherwise tests that mount say that they are
+# left out; with ESKER_CI=1 they fail.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+"$here/scripts/setup.sh" test
+cd "$here"
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "tests of the workspace"
+cargo test --workspace --locked --no-fail-fast
+
+say "pjdfstest on a mount in memory"
+if [ "$(id -u)" != 0 ] || [ ! -e /dev/fuse ]; then
+    echo "LEFT OUT: pjdfstest needs root and /dev/fuse"
+    [ -z "${ESKER_CI:-}" ]
+    exit
+fi
+cargo build --quiet --locked -p esker-cli
+target=$(scripts/target.sh)
+esker=$target/debug/esker
+dir=$(mktemp -d "${TMPDIR:-/tmp}/esker-test-XXXXXX")
+cleanup() {
+    if mountpoint -q "$dir"; then "$esker" umount "$dir" >/dev/null || "$esker" umount -l "$dir"; fi
+    rmdir "$dir"
+}
+trap cleanup EXIT
+"$esker" mount mem: "$dir" -o allow_other,mode=755
+scripts/suites/pjdfstest.sh "$dir"
