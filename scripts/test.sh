@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test: those of the workspace, and pjdfstest on a mount.
+# Every test: those of the workspace, schedules of races, and pjdfstest on a mount.
 #
 #   scripts/test.sh
 #
@@ -16,6 +16,9 @@ say() { printf '\n== %s\n' "$*"; }
 
 say "tests of the workspace"
 cargo test --workspace --locked --no-fail-fast
+
+say "schedules"
+cargo test --locked -p esker --features shuttle --test schedules
 
 say "pjdfstest on a mount in memory"
 if [ "$(id -u)" != 0 ] || [ ! -e /dev/fuse ]; then

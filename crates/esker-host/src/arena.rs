@@ -6,14 +6,21 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use esker::ground::Memory;
+use esker::ground::{Lender, Memory};
 use esker::{Error, Result};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
+use crate::huge::HugePages;
 use crate::words::{self, WORD};
 
 /// Addresses asked for where no limit is known, in bytes.
 const UNLIMITED: u64 = 1 << 40;
+
+/// An arena of so many bytes is sure to grow further: what comes next is had from the kernel in steps,
+/// which costs less than to have it page by page.
+const LARGE: u64 = 64 << 20;
+/// Such a step, in bytes.
+const STEP: u64 = 256 << 10;
 
 /// Anonymous memory of this process, all of it reserved in one piece.
 #[derive(Debug)]
@@ -23,6 +30,8 @@ pub struct Arena {
     reserved: usize,
     /// Bytes in use, at most `reserved`.
     size: AtomicU64,
+    /// How far writes and steps have come.
+    reached: AtomicU64,
     page: usize,
 }
 
@@ -46,7 +55,13 @@ impl Arena {
             if let Ok(len) = usize::try_from(want)
                 && let Some(base) = reserve(len)
             {
-                return Ok(Self { base, reserved: len, size: AtomicU64::new(0), page });
+                return Ok(Self {
+                    base,
+                    reserved: len,
+                    size: AtomicU64::new(0),
+                    reached: AtomicU64::new(0),
+                    page,
+                });
             }
             want = (want / 2).next_multiple_of(page as u64);
             if want <= least {
@@ -66,6 +81,24 @@ impl Arena {
         // writable bytes, which was zeroed by the kernel; any bytes are valid words. Nobody
         // accesses it but through here.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.reserved / WORD) }
+    }
+
+    /// Before bytes up to `end` are first written: has the kernel give the pages for them, up to the
+    /// end of a step.
+    fn reach(&self, at: u64, end: u64) {
+        let until =
+            end.next_multiple_of(STEP).min(self.size()) / self.page as u64 * self.page as u64;
+        let reached = self.reached.fetch_max(until, Ordering::Relaxed);
+        let start = at.max(reached) / self.page as u64 * self.page as u64;
+        if start >= until {
+            return;
+        }
+        // SAFETY: whole pages of the live mapping, which the size is within. Their bytes stay what
+        // they are; where the kernel has no pages to give, they come or fail to when written.
+        let _ = unsafe {
+            let base = self.base.as_ptr().cast::<u8>().add(start as usize);
+            madvise(base.cast(), (until - start) as usize, Advice::LinuxPopulateWrite)
+        };
     }
 
     /// The range as an offset, if it lies within the size.
@@ -106,8 +139,12 @@ impl Memory for Arena {
     }
 
     fn write(&self, at: u64, source: &[u8]) -> Result<()> {
-        let at = self.within(at, source.len())?;
-        words::write(self.words(), at, source);
+        let start = self.within(at, source.len())?;
+        let end = at + source.len() as u64;
+        if end > LARGE && end > self.reached.load(Ordering::Relaxed) {
+            self.reach(at, end);
+        }
+        words::write(self.words(), start, source);
         Ok(())
     }
 
@@ -124,6 +161,10 @@ impl Memory for Arena {
             let base = self.base.as_ptr().cast::<u8>().add(start as usize);
             madvise(base.cast(), (end - start) as usize, Advice::LinuxDontNeed)
         };
+    }
+
+    fn lender(&self) -> Option<&'static dyn Lender> {
+        Some(&HugePages)
     }
 }
 

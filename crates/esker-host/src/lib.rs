@@ -3,10 +3,11 @@
 //!
 //! Below: the kernel. Above: doors and tools; the core asks for these things through the traits of
 //! `esker::ground`. Invariant: all unsafe code of the house that is not a door's is in `arena` and
-//! `words`.
+//! `huge`.
 
 mod arena;
 mod clock;
+mod huge;
 mod process;
 mod words;
 

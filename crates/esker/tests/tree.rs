@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included};
 use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use esker::error::{Error, Result};
-use esker::ground::Budget;
+use esker::ground::{Budget, Lender};
 use esker::limits::{KEY_LEN_MAX, PAGE_SIZE, VALUE_LEN_MAX};
 use esker::tree::{Finger, HeapPages, NodeHeader, NodeSlot, Page, PageId, Pages, Tree};
 
@@ -482,6 +483,46 @@ fn pages_come_and_go() {
     pages.free(ids[1]);
     assert_eq!((budget.used(), pages.spare()), (2 * PAGE, 1));
     drop(pages);
+    assert_eq!(budget.used(), 0);
+}
+
+/// Spoils what it takes back, and counts its bytes.
+#[derive(Debug)]
+struct Spoiler(AtomicUsize);
+
+impl Lender for Spoiler {
+    fn huge(&self, _: *const u8, _: usize, _: bool) {}
+
+    fn release(&self, bytes: &mut [u8]) {
+        bytes.fill(0xa5);
+        self.0.fetch_add(bytes.len(), Relaxed);
+    }
+}
+
+/// A tree that lies in slabs, which shrinks and grows again.
+#[test]
+fn slabs_are_as_good_as_single_pages() {
+    static LENDER: Spoiler = Spoiler(AtomicUsize::new(0));
+    const ENTRIES: u32 = 40_000;
+    let budget = Arc::new(Budget::new(u64::MAX));
+    let pages = HeapPages::with_lender(budget.clone(), Some(&LENDER));
+    let mut tree = Tree::new(pages).unwrap();
+    let key = |number: u32| (number.wrapping_mul(7919) % ENTRIES).to_be_bytes();
+    for round in 0..2 {
+        (0..ENTRIES).for_each(|number| tree.put(&key(number), &[round; 400]).unwrap());
+        let full = tree.pages().bytes();
+        assert_eq!((budget.used(), tree.check().unwrap().entries), (full as u64, ENTRIES as usize));
+        assert!(tree.pages().used() > 4000, "most of it does not lie in slabs");
+        let gone = (0..ENTRIES).filter(|number| number % 50 > 0);
+        gone.for_each(|number| assert_eq!(tree.remove(&key(number)), Ok(true)));
+        let (few, census) = (tree.pages().bytes(), tree.check().unwrap());
+        assert_eq!((budget.used(), census.entries), (few as u64, ENTRIES as usize / 50));
+        assert!(few < full / 10, "{few} {full}");
+        assert!(LENDER.0.load(Relaxed) >= full / 4, "slabs give nothing back");
+    }
+    (0..ENTRIES).step_by(50).for_each(|number| assert_eq!(tree.remove(&key(number)), Ok(true)));
+    assert_eq!(tree.pages().used(), 1);
+    drop(tree);
     assert_eq!(budget.used(), 0);
 }
 

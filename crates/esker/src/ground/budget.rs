@@ -3,8 +3,7 @@
 //! Above: the tree's pages and data space take before they hold, and give after they let go.
 //! Invariant: `used` is the sum of what was taken and forced less what was given.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
+use super::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::error::{Error, Result};
 
 /// Bytes in use, and how many there may be. The counter orders no other memory, hence relaxed.

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::memory::Memory;
+use super::order::Rank;
 use super::sync::RwLock;
 use crate::error::{Error, Result};
 use crate::limits::RELEASE_UNIT;
@@ -12,7 +13,6 @@ const BLOCK: usize = RELEASE_UNIT as usize;
 type Block = Option<Box<[u8]>>;
 
 /// Blocks of [`RELEASE_UNIT`] bytes, allocated when first written and freed when released.
-#[derive(Default)]
 pub struct Heap {
     blocks: RwLock<Vec<RwLock<Block>>>,
 }
@@ -21,7 +21,7 @@ impl Heap {
     /// An empty memory.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self { blocks: RwLock::new(Rank::Blocks.only(), Vec::new()) }
     }
 
     /// Calls `each` with every block that the range touches, the range's part in the block, and how
@@ -47,6 +47,12 @@ impl Heap {
     }
 }
 
+impl Default for Heap {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Memory for Heap {
     fn size(&self) -> u64 {
         self.blocks.read().len() as u64 * RELEASE_UNIT
@@ -58,7 +64,9 @@ impl Memory for Heap {
         if count > blocks.len() {
             let more = count - blocks.len();
             blocks.try_reserve(more).map_err(|_| Error::NoSpace)?;
-            blocks.resize_with(count, RwLock::default);
+            let known = blocks.len();
+            let block = |index| RwLock::new(Rank::Block.number(index), None);
+            blocks.extend((known..count).map(block));
         }
         Ok(())
     }

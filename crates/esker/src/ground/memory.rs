@@ -1,5 +1,6 @@
-//! The memory seam: four verbs over one growable array of bytes, and a fifth that gives some back.
+//! The memory seam: four verbs over one growable array of bytes, a fifth that gives some back, and who lends more.
 
+use super::Lender;
 use crate::error::Result;
 
 /// A growable array of bytes with addresses from 0. Bytes that were never written read as zero.
@@ -23,5 +24,10 @@ pub trait Memory {
     /// whoever lent it.
     fn release(&self, at: u64, len: u64) {
         let _ = (at, len);
+    }
+
+    /// Who can do more for what a home keeps outside of this memory.
+    fn lender(&self) -> Option<&'static dyn Lender> {
+        None
     }
 }

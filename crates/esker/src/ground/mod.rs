@@ -3,10 +3,13 @@
 pub mod budget;
 pub mod clock;
 pub mod heap;
+pub mod lender;
 pub mod memory;
+pub mod order;
 pub mod sync;
 
 pub use budget::Budget;
 pub use clock::Clock;
 pub use heap::Heap;
+pub use lender::Lender;
 pub use memory::Memory;

@@ -6,7 +6,6 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
 
 use super::extents::Extent;
 use super::finding::Finding;
@@ -74,7 +73,7 @@ impl<M: Memory> Home<M> {
         if used != found {
             survey.findings.push(Finding::Budget { used, found });
         }
-        let inodes = self.inodes.load(Ordering::Relaxed);
+        let inodes = self.inodes();
         let found = survey.inodes.len() as u64;
         if inodes != found {
             survey.findings.push(Finding::Inodes { inodes, found });

@@ -253,7 +253,7 @@ fn apply_inode<M>(
         // The record is the first of its keys.
         tree.remove_range(&keys::inode(ino), &keys::first(Ino(ino.0 + 1)), &mut collect)?;
         tree.inodes -= 1;
-        home.inodes.fetch_sub(1, Ordering::Relaxed);
+        home.count_out(staged.ino);
         return failed;
     }
     if staged.window.wiped {
@@ -272,7 +272,7 @@ fn apply_inode<M>(
     apply_record(tree, staged)?;
     if !staged.stored {
         tree.inodes += 1;
-        home.inodes.fetch_add(1, Ordering::Relaxed);
+        home.count_in(staged.ino);
     }
     Ok(())
 }

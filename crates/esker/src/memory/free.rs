@@ -75,17 +75,21 @@ impl Free {
     /// Gives back a run; tells the free run that it is part of now.
     pub(super) fn insert(&mut self, run: Run) -> Run {
         let mut whole = run;
-        if let Some((&start, &len)) = self.by_start.range(..run.start).next_back()
-            && start + len == run.start
-        {
-            self.remove(Run { start, len });
-            whole = Run { start, len: len + whole.len };
-        }
-        if let Some(&len) = self.by_start.get(&run.end()) {
-            self.remove(Run { start: run.end(), len });
+        self.total += run.len;
+        if let Some(len) = self.by_start.remove(&run.end()) {
+            self.by_len.remove(&(len, run.end()));
             whole.len += len;
         }
-        self.add(whole);
+        if let Some((&start, len)) = self.by_start.range_mut(..run.start).next_back()
+            && start + *len == run.start
+        {
+            self.by_len.remove(&(*len, start));
+            whole = Run { start, len: *len + whole.len };
+            *len = whole.len;
+        } else {
+            self.by_start.insert(whole.start, whole.len);
+        }
+        self.by_len.insert((whole.len, whole.start));
         whole
     }
 

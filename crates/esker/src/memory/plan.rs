@@ -131,7 +131,7 @@ impl<'h, 'a, M: Memory> Plan<'h, 'a, M> {
         if let Some(index) = self.inodes.iter().position(|staged| staged.ino == ino) {
             return if self.inodes[index].dropped { Err(Error::NotFound) } else { Ok(index) };
         }
-        let record = self.home.tree(ino).record_to_change(ino, record::record)?;
+        let record = self.home.tree(ino).record(ino, record::record, is_directory)?;
         let record = record.ok_or(Error::NotFound)??;
         self.inodes.push(Staged {
             ino,
@@ -315,6 +315,10 @@ impl<'h, 'a, M: Memory> Plan<'h, 'a, M> {
         staged.changed = true;
         Ok(())
     }
+}
+
+fn is_directory(record: &Result<Record>) -> bool {
+    matches!(record.as_ref().map(Record::kind), Ok(Ok(Kind::Directory)))
 }
 
 /// The first granule at or behind a byte.

@@ -1,7 +1,5 @@
 //! Every way to be broken, planted and found.
 
-use core::sync::atomic::Ordering;
-
 use super::extents::Extent;
 use super::finding::Finding;
 use super::free::Run;
@@ -15,7 +13,6 @@ use crate::ground::{Heap, Memory};
 use crate::ids::{Cursor, Ino};
 use crate::name::{Name, XattrName};
 use crate::store::{Batch, Change, Entry, Store};
-use crate::tree::PageId;
 
 /// A root with a directory `d`, in it a file `f` with 10 granules; in the root a small file `s`.
 struct Scene {
@@ -101,7 +98,7 @@ fn plant(scene: &Scene, finding: Finding) {
     let Scene { home, dir, file, small } = scene;
     let (dir, file, small) = (*dir, *file, *small);
     match finding {
-        Finding::Tree { .. } => scene.tree(file, |tree| tree.damage(PageId(0))),
+        Finding::Tree { .. } => scene.tree(file, |tree| tree.damage()),
         Finding::Key { .. } => scene.tree(file, |tree| tree.put(b"?", b"").unwrap()),
         Finding::Value { .. } => scene.tree(file, |tree| {
             tree.put(&keys::extent(file, 99), b"short").unwrap();
@@ -146,7 +143,7 @@ fn plant(scene: &Scene, finding: Finding) {
         }
         Finding::Uses { place, .. } => home.space.share(Run { start: place, len: 1 }),
         Finding::Budget { .. } => home.budget.force(1),
-        Finding::Inodes { .. } => drop(home.inodes.fetch_add(1, Ordering::Relaxed)),
+        Finding::Inodes { .. } => home.count_in(file),
     }
 }
 

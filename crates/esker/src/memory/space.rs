@@ -5,12 +5,13 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::free::{Free, Run, Runs};
 use super::refs::Refs;
 use crate::error::{Error, Result};
+use crate::ground::order::Rank;
 use crate::ground::sync::Mutex;
+use crate::ground::sync::atomic::{AtomicBool, Ordering};
 use crate::ground::{Budget, Memory};
 use crate::limits::{GRANULE, RELEASE_UNIT};
 
@@ -49,8 +50,9 @@ fn bytes(granules: u64) -> Result<u64> {
 impl<M: Memory> Space<M> {
     /// Everything in `memory` is free.
     pub(super) fn new(memory: M, budget: Arc<Budget>) -> Self {
-        let map = Mutex::new(Map::default());
-        Self { memory, budget, map, refs: Mutex::default(), shared: AtomicBool::new(false) }
+        let map = Mutex::new(Rank::Space.only(), Map::default());
+        let refs = Mutex::new(Rank::Uses.only(), Refs::default());
+        Self { memory, budget, map, refs, shared: AtomicBool::new(false) }
     }
 
     /// Where the bytes are.

@@ -4,46 +4,57 @@
 
 use alloc::sync::Arc;
 use core::array;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::keys;
 use crate::error::{Error, Result};
-use crate::ground::Budget;
+use crate::ground::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use crate::ground::{Budget, Lender};
 use crate::ids::Ino;
 use crate::limits::SUBTREES;
 use crate::store::Flow;
 use crate::tree::{Census, Finger, HeapPages, PageId, Pages, Tree};
 
-/// Free pages that a small tree keeps: as many as a new file in it may need.
+/// Free pages that a small tree keeps: as many as a new file in it may need, for each level and in
+/// all.
+const SPARE_LEVEL: usize = 3;
 const SPARE_MIN: usize = 4;
 /// Free pages that any other tree keeps, for each of its pages and in all.
 const SPARE_SHARE: usize = 8;
 const SPARE_MAX: usize = 64;
-/// Records whose leaves are remembered.
+/// Records whose leaves are remembered: directories, and as many others.
 const LEAVES: usize = 8;
 
 /// A tree made when first needed.
 pub(super) struct SubTree {
     tree: Option<Tree<HeapPages>>,
     budget: Arc<Budget>,
+    lender: Option<&'static dyn Lender>,
     /// Inodes that live here.
     pub inodes: u64,
     /// Where keys of each kind came and went last: mostly they follow each other.
     fingers: [Finger; keys::KINDS],
     /// Names are looked up where the last one came or went.
     in_order: AtomicBool,
-    /// Leaves of the records that are asked for again and again, those of directories and of what
-    /// is being changed: each the inode's number, cut to 32 bits, and the page. Not to be
-    /// believed without a look.
-    leaves: [AtomicU64; LEAVES],
+    /// Leaves of the records that are asked for again and again, those of directories, and behind
+    /// them of what was asked for last, which may be to change it: each the inode's number, cut to
+    /// 32 bits, and the page. Not to be believed without a look.
+    leaves: [AtomicU64; 2 * LEAVES],
 }
 
 impl SubTree {
     /// No inodes yet.
-    pub(super) fn new(budget: Arc<Budget>) -> Self {
+    pub(super) fn new(budget: Arc<Budget>, lender: Option<&'static dyn Lender>) -> Self {
         let fingers = array::from_fn(|_| Finger::new());
         let leaves = array::from_fn(|_| AtomicU64::new(0));
-        Self { tree: None, budget, inodes: 0, fingers, in_order: AtomicBool::new(true), leaves }
+        Self {
+            tree: None,
+            budget,
+            lender,
+            inodes: 0,
+            fingers,
+            in_order: AtomicBool::new(true),
+            leaves,
+        }
     }
 
     fn existing(&mut self) -> Result<&mut Tree<HeapPages>> {
@@ -63,45 +74,36 @@ impl SubTree {
         self.tree.as_ref().map_or(Ok(None), |tree| tree.get_from(known, &keys::inode(ino), f))
     }
 
-    /// An inode's record; `again` tells from what `f` answers whether it will soon be asked for
-    /// again.
+    /// An inode's record; `directory` tells from what `f` answers whether it is a directory's.
     #[inline]
     pub(super) fn record<R>(
         &self,
         ino: Ino,
         f: impl FnOnce(&[u8]) -> R,
-        again: impl FnOnce(&R) -> bool,
+        directory: impl FnOnce(&R) -> bool,
     ) -> Result<Option<R>> {
         let Some((found, leaf)) = self.record_in(ino, f)? else { return Ok(None) };
-        if again(&found) {
-            let known = (ino.0 << 32) | u64::from(leaf.0);
-            let place = self.leaf_place(ino);
-            if place.load(Relaxed) != known {
-                place.store(known, Relaxed);
-            }
+        let known = (ino.0 << 32) | u64::from(leaf.0);
+        let place = &self.leaf_places(ino)[usize::from(!directory(&found))];
+        if place.load(Relaxed) != known {
+            place.store(known, Relaxed);
         }
         Ok(Some(found))
     }
 
-    /// An inode's record, which is about to change.
-    pub(super) fn record_to_change<R>(
-        &self,
-        ino: Ino,
-        f: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        self.record(ino, f, |_| true)
-    }
-
+    /// Where an inode's leaf may be remembered: a directory's, and another's.
     #[inline]
-    fn leaf_place(&self, ino: Ino) -> &AtomicU64 {
-        &self.leaves[(ino.0 / SUBTREES as u64) as usize % LEAVES]
+    fn leaf_places(&self, ino: Ino) -> [&AtomicU64; 2] {
+        let place = (ino.0 / SUBTREES as u64) as usize % LEAVES;
+        [&self.leaves[place], &self.leaves[LEAVES + place]]
     }
 
     /// The leaf where the inode's record may be.
     #[inline]
     fn leaf(&self, ino: Ino) -> Option<PageId> {
-        let known = self.leaf_place(ino).load(Relaxed);
-        (known >> 32 == ino.0 & u64::from(u32::MAX)).then_some(PageId(known as u32))
+        let known = self.leaf_places(ino).map(|place| place.load(Relaxed));
+        let known = known.into_iter().find(|known| known >> 32 == ino.0 & u64::from(u32::MAX));
+        known.map(|known| PageId(known as u32))
     }
 
     /// Changes a record that must be there.
@@ -182,7 +184,7 @@ impl SubTree {
         let tree = match &mut self.tree {
             Some(tree) => tree,
             none => {
-                let mut pages = HeapPages::new(Arc::clone(&self.budget));
+                let mut pages = HeapPages::with_lender(Arc::clone(&self.budget), self.lender);
                 pages.overdraft(overdraft);
                 pages.reserve(1 + SPARE_MIN)?;
                 pages.overdraft(false);
@@ -207,8 +209,9 @@ impl SubTree {
             self.fingers.iter_mut().for_each(|finger| *finger = Finger::new());
         }
         let Some(tree) = &mut self.tree else { return };
+        let least = SPARE_MIN + SPARE_LEVEL * (tree.levels() - 1);
         let pages = tree.pages_mut();
-        let spare = (pages.used() / SPARE_SHARE).clamp(SPARE_MIN, SPARE_MAX);
+        let spare = (pages.used() / SPARE_SHARE).clamp(least, SPARE_MAX);
         if pages.spare() > spare {
             pages.keep(spare);
         }
@@ -219,11 +222,12 @@ impl SubTree {
         self.tree.as_ref().map_or(0, |tree| tree.pages().bytes() as u64)
     }
 
-    /// Spoils a page.
+    /// Spoils the only page.
     #[cfg(test)]
-    pub(super) fn damage(&mut self, page: crate::tree::PageId) {
-        let page = self.existing().and_then(|tree| tree.pages_mut().edit(page));
-        page.expect("the page is in use").fill(0xa5);
+    pub(super) fn damage(&mut self) {
+        let pages = self.existing().expect("there is a tree").pages_mut();
+        let page = (0..).map(PageId).find(|&page| pages.get(page).is_ok());
+        pages.edit(page.expect("a page is in use")).expect("it is").fill(0xa5);
     }
 
     /// Walks everything; nothing where there is no tree.

@@ -3,10 +3,13 @@
 //! Invariant: only inodes held at least once are listed, so what nobody holds costs nothing; an inode that
 //! is held and has no names is marked, so letting go of any other asks nothing of the home.
 
-use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
-use core::sync::atomic::{AtomicUsize, Ordering};
+mod table;
 
+use alloc::boxed::Box;
+
+use self::table::Table;
+use crate::ground::order::Rank;
+use crate::ground::sync::atomic::{AtomicUsize, Ordering};
 use crate::ground::sync::{Mutex, MutexGuard};
 use crate::ids::Ino;
 
@@ -16,25 +19,31 @@ const ORPHAN: u32 = 1 << 31;
 /// A count that gets here stays: the inode is kept for the life of the instance, which is safe.
 const COUNT_MAX: u32 = ORPHAN - 1;
 
+/// Some of the counts; in lines of the processor's cache of their own, so that those who work with
+/// inodes of one shard do not hinder others.
+#[repr(align(128))]
+struct Shard(Mutex<Table>);
+
 /// A count for each inode that is held.
 pub(super) struct Holds {
-    shards: Box<[Mutex<BTreeMap<u64, u32>>]>,
+    shards: Box<[Shard]>,
     /// How many of them are marked.
     orphans: AtomicUsize,
 }
 
 impl Holds {
     pub(super) fn new() -> Self {
-        let shards = (0..SHARDS).map(|_| Mutex::new(BTreeMap::new())).collect();
+        let shard = |number| Shard(Mutex::new(Rank::Holds.number(number), Table::default()));
+        let shards = (0..SHARDS).map(shard).collect();
         Self { shards, orphans: AtomicUsize::new(0) }
     }
 
     /// Once more.
     pub(super) fn add(&self, ino: Ino) {
         let mut shard = self.shard(ino);
-        let held = shard.entry(ino.0).or_insert(0);
-        if *held & COUNT_MAX < COUNT_MAX {
-            *held += 1;
+        let held = shard.get(ino);
+        if held & COUNT_MAX < COUNT_MAX {
+            shard.set(ino, held + 1);
         }
     }
 
@@ -42,30 +51,25 @@ impl Holds {
     /// so drops it, and then says [`Holds::dropped`].
     pub(super) fn sub(&self, ino: Ino, count: u64) -> bool {
         let mut shard = self.shard(ino);
-        let Some(held) = shard.get_mut(&ino.0) else { return false };
-        let now = *held & COUNT_MAX;
-        if now == COUNT_MAX {
+        let held = shard.get(ino);
+        let now = held & COUNT_MAX;
+        if now == 0 || now == COUNT_MAX {
             return false;
         }
         let left = u64::from(now).saturating_sub(count) as u32;
-        if left > 0 {
-            *held = *held & ORPHAN | left;
-            return false;
-        }
-        let orphan = *held & ORPHAN != 0;
-        shard.remove(&ino.0);
-        orphan
+        shard.set(ino, if left > 0 { held & ORPHAN | left } else { 0 });
+        left == 0 && held & ORPHAN != 0
     }
 
     /// The inode is losing its last name: whether it is held, and so must be kept until it is let go of.
     pub(super) fn mark_orphan(&self, ino: Ino) -> bool {
         let mut shard = self.shard(ino);
-        let Some(held) = shard.get_mut(&ino.0) else { return false };
-        if *held & ORPHAN == 0 {
-            *held |= ORPHAN;
+        let held = shard.get(ino);
+        if held > 0 && held & ORPHAN == 0 {
+            shard.set(ino, held | ORPHAN);
             self.orphans.fetch_add(1, Ordering::Relaxed);
         }
-        true
+        held > 0
     }
 
     /// What the last hold of an orphan kept is gone, or has names again.
@@ -80,11 +84,11 @@ impl Holds {
 
     /// At least once.
     pub(super) fn is_held(&self, ino: Ino) -> bool {
-        self.shard(ino).contains_key(&ino.0)
+        self.shard(ino).get(ino) > 0
     }
 
-    fn shard(&self, ino: Ino) -> MutexGuard<'_, BTreeMap<u64, u32>> {
-        self.shards[(ino.0 % SHARDS as u64) as usize].lock()
+    fn shard(&self, ino: Ino) -> MutexGuard<'_, Table> {
+        self.shards[(ino.0 % SHARDS as u64) as usize].0.lock()
     }
 }
 

@@ -1,16 +1,13 @@
 //! Which inodes a call has to itself.
 //!
-//! The lock order of a whole file system, stated here once:
-//! 1. the rename lock: only a directory that moves to another parent takes it;
-//! 2. inode locks, all that a call needs at once, in ascending order of their stripes;
-//! 3. the home's own locks (sub-trees in ascending order, then its space), within one call of the store;
-//! 4. the shards of [`super::holds`], within which nothing else is taken.
-//!
-//! Inodes share stripes, so an inode may wait for a stranger, never for itself: a call takes each
-//! stripe once, in the strongest mode that it needs.
+//! Above: every verb. Below: [`crate::ground::order`], where the lock order of a whole file system is
+//! stated. Invariant: a call takes all inode locks that it needs at once, in ascending order of their
+//! stripes. Inodes share stripes, so an inode may wait for a stranger, never for itself: a call takes
+//! each stripe once, in the strongest mode that it needs.
 
 use alloc::boxed::Box;
 
+use crate::ground::order::Rank;
 use crate::ground::sync::{Mutex, MutexGuard, ReadGuard, RwLock, WriteGuard};
 use crate::ids::Ino;
 
@@ -45,8 +42,9 @@ enum Guard<'a> {
 
 impl Locks {
     pub(super) fn new() -> Self {
-        let stripes = (0..STRIPES).map(|_| RwLock::new(())).collect();
-        Self { stripes, rename: Mutex::new(()) }
+        let stripe = |number| RwLock::new(Rank::Inode.number(number), ());
+        let stripes = (0..STRIPES).map(stripe).collect();
+        Self { stripes, rename: Mutex::new(Rank::Rename.only(), ()) }
     }
 
     /// The inode beside other readers.

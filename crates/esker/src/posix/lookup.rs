@@ -1,5 +1,6 @@
 //! Names to inodes, and letting go of them.
 
+use super::locks::Mode;
 use super::{Caller, Fs, Node};
 use crate::attr::Attr;
 use crate::error::{Error, Result};
@@ -28,6 +29,10 @@ impl<S: View> Fs<S> {
     /// `Stale`.
     pub fn hold(&self, ino: Ino) -> Result<Node> {
         let _inode = self.locks.read(ino);
+        self.hold_locked(ino)
+    }
+
+    fn hold_locked(&self, ino: Ino) -> Result<Node> {
         let attr = self.store.attr(ino).map_err(stale)?;
         self.holds.add(ino);
         if attr.nlink == 0 {
@@ -41,8 +46,14 @@ impl<S: View> Fs<S> {
     /// # Errors
     /// `Stale`, `NotDirectory`.
     pub fn hold_parent(&self, dir: Ino) -> Result<Node> {
-        let attr = self.directory(dir).map_err(stale)?;
-        self.hold(attr.parent)
+        loop {
+            let parent = self.directory(dir).map_err(stale)?.parent;
+            // Under both locks the directory stays where it is, so what is above it cannot go.
+            let _inodes = self.locks.lock(&[(dir, Mode::Read), (parent, Mode::Read)]);
+            if self.directory(dir).map_err(stale)?.parent == parent {
+                return self.hold_locked(parent);
+            }
+        }
     }
 
     /// The attributes of an inode.

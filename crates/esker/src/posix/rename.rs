@@ -66,9 +66,8 @@ impl<S: Store> Fs<S> {
                 Err(error) => return Err(error),
             };
             let climbs = |kind| kind == Kind::Directory && from.dir != to.dir;
-            let tree_changes = climbs(source.kind)
-                || (flags.exchange && target.is_some_and(|entry| climbs(entry.kind)));
-            let _rename = tree_changes.then(|| self.locks.rename());
+            let climbs = climbs(source.kind) || target.is_some_and(|entry| climbs(entry.kind));
+            let _rename = climbs.then(|| self.locks.rename());
             let over = target.map_or(source.ino, |entry| entry.ino);
             let wanted = [from.dir, to.dir, source.ino, over].map(|ino| (ino, Mode::Write));
             let _inodes = self.locks.lock(&wanted);
@@ -140,6 +139,10 @@ impl<S: Store> Fs<S> {
 
     /// No directory comes to lie in itself. Linux says so before it asks for any permission.
     fn keeps_the_tree(&self, plan: &Move<'_>) -> Result<()> {
+        // What stays in its directory cannot get into itself; nor would the way up keep still for us.
+        if plan.from.dir == plan.to.dir {
+            return Ok(());
+        }
         let directory = |node: Node| node.attr.kind == Kind::Directory;
         if directory(plan.moved) && self.lies_in(plan.to.dir, plan.moved.ino)? {
             return Err(Error::Invalid);

@@ -26,13 +26,15 @@ pub struct Finger {
     fence: Option<KeyBuf>,
     /// The tree's `newest` among the keys that came in here.
     newest: Option<(PageId, usize)>,
+    /// The last removal was elsewhere: the next one will be too.
+    missed: bool,
 }
 
 impl Finger {
     /// Nowhere yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { leaf: PageId(0), shape: 0, fence: None, newest: None }
+        Self { leaf: PageId(0), shape: 0, fence: None, newest: None, missed: false }
     }
 }
 
@@ -146,7 +148,10 @@ impl<P: Pages> Tree<P> {
     /// As [`remove`](Self::remove), and lays the finger there: whether it was right already, or
     /// nothing if there was no such key.
     pub fn remove_at(&mut self, finger: &mut Finger, key: &[u8]) -> Result<Option<bool>> {
-        let place = self.point(finger, key)?;
+        let place = match finger.missed {
+            true => None,
+            false => self.point(finger, key)?,
+        };
         match place {
             Some(Err(_)) => return Ok(None),
             Some(Ok(at)) => {
@@ -161,6 +166,7 @@ impl<P: Pages> Tree<P> {
         }
         let (path, shape) = (self.path(key)?, self.shape);
         let removed = self.remove_below(&path, key)?;
+        finger.missed = place.is_none() && (finger.leaf, finger.shape) != (path.leaf, shape);
         self.follow(finger, &path, shape, key)?;
         Ok(removed.then_some(place.is_some()))
     }
@@ -225,9 +231,20 @@ impl<P: Pages> Tree<P> {
         key: &[u8],
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<(R, PageId)>> {
-        let Some((leaf, at)) = self.locate(first, key)? else { return Ok(None) };
+        if let Some(page) = first
+            && let Ok(bytes) = self.pages.get(page)
+            && let Ok(node) = Node::parse(&bytes, 0)
+            && let Ok(Ok(at)) = node.find(key)
+        {
+            return Ok(Some((f(node.value(at)?), page)));
+        }
+        let leaf = self.leaf(key)?;
         let bytes = self.pages.get(leaf)?;
-        Ok(Some((f(Node::parse(&bytes, 0)?.value(at)?), leaf)))
+        let node = Node::parse(&bytes, 0)?;
+        match node.find_far(key)? {
+            Ok(at) => Ok(Some((f(node.value(at)?), leaf))),
+            Err(_) => Ok(None),
+        }
     }
 
     /// As [`edit`](Self::edit); `first` as in [`get_from`](Self::get_from).

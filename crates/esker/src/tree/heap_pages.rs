@@ -1,32 +1,30 @@
-//! Pages on the heap, each an allocation of its own: a small tree holds little, and what is freed
-//! can serve another tree.
+//! Pages on the heap: which of them are in use, and what they may take.
 //!
-//! Above: the tree. Below: the global allocator, and a [`Budget`] that says how much of it may be
-//! held. Invariant: `vacant` names the places without a page; what is in `pages` and in `spare` is
-//! charged to the budget.
+//! Above: the tree. Below: `slabs`, where their bytes are, and a [`Budget`] that says how much may
+//! be held. Invariant: a number is in use, or in `spare`, or in `vacant`, or not yet given out; the
+//! first two have a page that is charged to the budget, the others have none.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::pages::{Page, PageId, Pages};
+use super::slabs::Slabs;
 use crate::error::{Error, Result};
-use crate::ground::Budget;
+use crate::ground::{Budget, Lender};
 use crate::limits::PAGE_SIZE;
-
-/// A page whose header is one line of the processor's cache.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-struct Aligned(Page);
 
 /// Pages owned by the heap.
 #[derive(Debug)]
 pub struct HeapPages {
-    /// By their numbers.
-    pages: Vec<Option<Box<[Aligned; 1]>>>,
+    slabs: Slabs,
+    /// A bit for each number given out: it is in use.
+    in_use: Vec<u64>,
+    /// Numbers given out.
+    given: u32,
+    /// Those without a page.
     vacant: Vec<u32>,
-    /// Allocated and free.
-    spare: Vec<Box<[Aligned; 1]>>,
+    /// Those with a page and free.
+    spare: Vec<u32>,
     /// How many free pages a page that is freed may join.
     keep: usize,
     overdraft: bool,
@@ -37,8 +35,17 @@ impl HeapPages {
     /// No pages yet.
     #[must_use]
     pub const fn new(budget: Arc<Budget>) -> Self {
+        Self::with_lender(budget, None)
+    }
+
+    /// No pages yet; those of a large tree lie in larger pieces, which are the lender's to back and
+    /// to take back.
+    #[must_use]
+    pub const fn with_lender(budget: Arc<Budget>, lender: Option<&'static dyn Lender>) -> Self {
         Self {
-            pages: Vec::new(),
+            slabs: Slabs::new(lender),
+            in_use: Vec::new(),
+            given: 0,
             vacant: Vec::new(),
             spare: Vec::new(),
             keep: 0,
@@ -62,7 +69,7 @@ impl HeapPages {
     /// Pages in use.
     #[must_use]
     pub fn used(&self) -> usize {
-        self.pages.len() - self.vacant.len()
+        self.given as usize - self.vacant.len() - self.spare.len()
     }
 
     /// Free pages.
@@ -74,25 +81,56 @@ impl HeapPages {
     /// Gives back free pages but for so many, which also is what [`Pages::free`] keeps from now on.
     pub fn keep(&mut self, spare: usize) {
         self.keep = spare;
-        if self.spare.len() > spare {
-            self.budget.give(((self.spare.len() - spare) * PAGE_SIZE) as u64);
-            self.spare.truncate(spare);
+        while self.spare.len() > spare
+            && let Some(number) = self.spare.pop()
+        {
+            self.give_back(number);
         }
+    }
+
+    fn give_back(&mut self, number: u32) {
+        self.slabs.release(number);
+        self.vacant.push(number);
+        self.budget.give(PAGE_SIZE as u64);
     }
 
     /// One more free page.
     fn add_spare(&mut self) -> Result<()> {
-        let mut page = Vec::new();
-        page.try_reserve_exact(1).map_err(|_| Error::NoMemory)?;
         self.spare.try_reserve(1).map_err(|_| Error::NoMemory)?;
+        let fresh = self.vacant.is_empty();
+        let number = self.vacant.last().copied().unwrap_or(self.given);
+        if fresh {
+            // All numbers but the last, so that the count of numbers is one too.
+            self.given.checked_add(1).ok_or(Error::NoSpace)?;
+            self.in_use.try_reserve(1).map_err(|_| Error::NoMemory)?;
+        }
         if self.overdraft {
             self.budget.force(PAGE_SIZE as u64);
         } else {
             self.budget.take(PAGE_SIZE as u64)?;
         }
-        page.resize(1, Aligned([0; PAGE_SIZE]));
-        self.spare.push(page.into_boxed_slice().try_into().expect("it is one page"));
+        if let Err(error) = self.slabs.furnish(number) {
+            self.budget.give(PAGE_SIZE as u64);
+            return Err(error);
+        }
+        if fresh {
+            self.given += 1;
+            self.in_use.resize((self.given as usize).div_ceil(64), 0);
+        } else {
+            self.vacant.pop();
+        }
+        self.spare.push(number);
         Ok(())
+    }
+
+    #[inline]
+    fn is_used(&self, id: PageId) -> bool {
+        let bits = self.in_use.get(id.0 as usize / 64);
+        bits.is_some_and(|bits| bits & (1 << (id.0 % 64)) != 0)
+    }
+
+    fn turn(&mut self, number: u32) {
+        self.in_use[number as usize / 64] ^= 1 << (number % 64);
     }
 }
 
@@ -101,45 +139,33 @@ impl Pages for HeapPages {
 
     #[inline]
     fn get(&self, id: PageId) -> Result<&Page> {
-        match self.pages.get(id.0 as usize) {
-            Some(Some(page)) => Ok(&page[0].0),
-            _ => Err(Error::Corrupt),
-        }
+        self.slabs.get(id.0).filter(|_| self.is_used(id)).ok_or(Error::Corrupt)
     }
 
     #[inline]
     fn edit(&mut self, id: PageId) -> Result<&mut Page> {
-        match self.pages.get_mut(id.0 as usize) {
-            Some(Some(page)) => Ok(&mut page[0].0),
-            _ => Err(Error::Corrupt),
-        }
+        let used = self.is_used(id);
+        self.slabs.get_mut(id.0).filter(|_| used).ok_or(Error::Corrupt)
     }
 
     fn allocate(&mut self) -> Result<PageId> {
         if self.spare.is_empty() {
             self.add_spare()?;
         }
-        if self.vacant.is_empty() {
-            self.pages.try_reserve(1).map_err(|_| Error::NoMemory)?;
-        }
-        let place = u32::try_from(self.pages.len()).map_err(|_| Error::NoSpace)?;
-        let page = self.spare.pop();
-        let place = self.vacant.pop().unwrap_or(place);
-        match self.pages.get_mut(place as usize) {
-            Some(vacant) => *vacant = page,
-            None => self.pages.push(page),
-        }
-        Ok(PageId(place))
+        let number = self.spare.pop().ok_or(Error::NoMemory)?;
+        self.turn(number);
+        Ok(PageId(number))
     }
 
     fn free(&mut self, id: PageId) {
-        let Some(page) = self.pages.get_mut(id.0 as usize).and_then(Option::take) else { return };
-        self.vacant.push(id.0);
+        if !self.is_used(id) {
+            return;
+        }
+        self.turn(id.0);
         if self.spare.len() < self.keep {
-            self.spare.push(page);
+            self.spare.push(id.0);
         } else {
-            drop(page);
-            self.budget.give(PAGE_SIZE as u64);
+            self.give_back(id.0);
         }
     }
 
@@ -151,8 +177,6 @@ impl Pages for HeapPages {
                 return Err(error);
             }
         }
-        // Room for their numbers too, so that only the budget and the allocator's word count.
-        self.pages.try_reserve(count).map_err(|_| Error::NoMemory)?;
         self.keep = count;
         Ok(())
     }

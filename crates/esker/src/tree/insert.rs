@@ -117,7 +117,8 @@ impl<P: Pages> Tree<P> {
     }
 
     /// A new leaf for an entry that comes behind all others of its leaf, which stays as it is. The
-    /// prefix is what the old leaf's keys have in common with the new one: so will those to come.
+    /// prefix is what the old leaf's keys have in common with the new one: so will those to come, or
+    /// else the leaf is laid anew. (The old leaf's own prefix may be far shorter.)
     fn append(
         &mut self,
         path: &Path,
@@ -127,7 +128,7 @@ impl<P: Pages> Tree<P> {
     ) -> Result<()> {
         let prefix_len = {
             let bytes = self.pages.get(path.page(depth))?;
-            common_len(Node::parse(&bytes, 0)?.prefix, incoming.key)
+            common_len(&Node::parse(&bytes, 0)?.key(0)?, incoming.key)
         };
         let right = self.pages.allocate()?;
         let prefix = &incoming.key[..prefix_len];

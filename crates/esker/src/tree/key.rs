@@ -65,24 +65,25 @@ pub fn cut(suffix: &[u8]) -> (u32, &[u8]) {
     (u32::from_be_bytes(head), &[])
 }
 
-/// What follows `prefix` in a key that begins with it. Prefixes are short: a call to compare them
-/// would cost more than the comparison.
+/// What follows `prefix` in a key that begins with it.
 #[inline]
 pub fn suffix_behind<'k>(key: &'k [u8], prefix: &[u8]) -> Option<&'k [u8]> {
     let (start, suffix) = key.split_at_checked(prefix.len())?;
-    let ((own, own_rest), (words, rest)) = (start.as_chunks::<8>(), prefix.as_chunks::<8>());
-    let ((own_half, own_rest), (half, rest)) = (own_rest.as_chunks::<4>(), rest.as_chunks::<4>());
-    let mut same = true;
-    for (a, b) in own.iter().zip(words) {
-        same &= u64::from_ne_bytes(*a) == u64::from_ne_bytes(*b);
+    same(start, prefix).then_some(suffix)
+}
+
+/// Whether two strings of one length are equal. They are short: a call would cost more than the
+/// comparison of a few words, the last of which may overlap the one before.
+#[inline]
+pub fn same(a: &[u8], b: &[u8]) -> bool {
+    if let (Some(last_a), Some(last_b)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        let mut words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
+        return last_a == last_b && words.all(|(a, b)| a == b);
     }
-    for (a, b) in own_half.iter().zip(half) {
-        same &= u32::from_ne_bytes(*a) == u32::from_ne_bytes(*b);
+    if let (Some(first_a), Some(first_b)) = (a.first_chunk::<4>(), b.first_chunk::<4>()) {
+        return first_a == first_b && a.last_chunk::<4>() == b.last_chunk::<4>();
     }
-    for (a, b) in own_rest.iter().zip(rest) {
-        same &= a == b;
-    }
-    same.then_some(suffix)
+    a.iter().zip(b).all(|(a, b)| a == b)
 }
 
 /// How many bytes of a suffix are not in its head.

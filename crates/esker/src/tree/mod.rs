@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | pages.rs, heap_pages.rs | where pages live: the seam, and the heap |
+//! | pages.rs, heap_pages.rs, slabs.rs | where pages live: the seam, and the heap |
 //! | key.rs, node.rs, node_mut.rs | the bytes of one page |
 //! | sequence.rs | entries in a row, to lay out, split and merge pages |
 //! | path.rs | the way from the root to a leaf |
@@ -24,6 +24,7 @@ mod path;
 mod remove;
 mod scan;
 mod sequence;
+mod slabs;
 
 pub use check::Census;
 pub use finger::Finger;
@@ -68,7 +69,7 @@ impl<P: Pages> Tree<P> {
     pub fn get<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let bytes = self.pages.get(self.leaf(key)?)?;
         let node = Node::parse(&bytes, 0)?;
-        match node.find(key)? {
+        match node.find_far(key)? {
             Ok(at) => Ok(Some(f(node.value(at)?))),
             Err(_) => Ok(None),
         }
@@ -91,6 +92,12 @@ impl<P: Pages> Tree<P> {
     pub fn reserve_puts(&mut self, puts: usize) -> Result<()> {
         let splits = puts.saturating_mul(self.levels as usize);
         self.pages.reserve(splits.saturating_add(puts / 4 + usize::from(puts > 0)))
+    }
+
+    /// How many levels there are, that of the leaves included.
+    #[must_use]
+    pub const fn levels(&self) -> usize {
+        self.levels as usize
     }
 
     /// Where the pages live.

@@ -10,9 +10,10 @@
 //! parsed has its slots and cells within the page, what a slot says is checked when it is used.
 
 use core::cmp::Ordering;
+use core::hint::black_box;
 use core::ops::Range;
 
-use super::key::{HEAD_LEN, KeyBuf, cut, rest_len, suffix_behind};
+use super::key::{HEAD_LEN, KeyBuf, cut, rest_len, same, suffix_behind};
 use super::pages::{Page, PageId};
 use crate::error::{Error, Result};
 use crate::layout;
@@ -60,6 +61,9 @@ pub const HINTS: usize = 12;
 /// Where in the page the hints are.
 pub(super) const HINTS_RANGE: Range<usize> = NodeHeader::SIZE..NodeHeader::SIZE + HINTS * HEAD_LEN;
 
+/// A line of the processor's cache, in bytes.
+const LINE: usize = 64;
+
 /// Slots from one hint to the next; the first hint is for the slot at this index.
 pub(super) const fn hint_step(count: usize) -> usize {
     count / (HINTS + 1)
@@ -90,7 +94,7 @@ impl NodeSlot {
 
 impl NodeHeader {
     /// The header of a page, with its numbers in order. `Corrupt` when they are not.
-    #[inline]
+    #[inline(always)]
     pub(super) fn parse(page: &Page, level: u8) -> Result<Self> {
         let header = Self::decode(page).expect("a page is longer than its header");
         let sound = header.level == level
@@ -137,7 +141,7 @@ pub struct Node<'a> {
 
 impl<'a> Node<'a> {
     /// The node in `page`, which is on `level`. `Corrupt` when it cannot be.
-    #[inline]
+    #[inline(always)]
     pub fn parse(page: &'a Page, level: u8) -> Result<Self> {
         let header = NodeHeader::parse(page, level)?;
         let prefix = page.get(header.prefix()).ok_or(Error::Corrupt)?;
@@ -197,14 +201,26 @@ impl<'a> Node<'a> {
     }
 
     /// Where `key` is or would go.
-    #[inline]
     pub fn find(&self, key: &[u8]) -> Result<Place> {
+        self.search::<false>(key)
+    }
+
+    /// The same in a page that is likely far from the processor.
+    pub fn find_far(&self, key: &[u8]) -> Result<Place> {
+        self.search::<true>(key)
+    }
+
+    #[inline]
+    fn search<const FAR: bool>(&self, key: &[u8]) -> Result<Place> {
         let Some(suffix) = suffix_behind(key, self.prefix) else {
             return Ok(Err(if key < self.prefix { 0 } else { self.count() }));
         };
         let (head, rest) = cut(suffix);
         let end = self.count();
         let Range { start: mut low, end: mut high } = self.narrow(head);
+        if FAR {
+            self.touch(low..high);
+        }
         // Heads alone first: a step is a load and a move that depends on it, nothing to guess.
         while low < high {
             let middle = low.wrapping_add(high) / 2;
@@ -215,6 +231,9 @@ impl<'a> Node<'a> {
         if low >= end || self.head(low) != head {
             return Ok(Err(low));
         }
+        // Most heads are of one slot alone: it is the only one to be asked.
+        let alone = low + 1 >= end || self.head(low + 1) != head;
+        let end = if alone { low + 1 } else { end };
         self.find_equal(low..end, head, rest, suffix.len())
     }
 
@@ -227,7 +246,6 @@ impl<'a> Node<'a> {
         rest: &[u8],
         suffix_len: usize,
     ) -> Result<Place> {
-        // Most heads are of one slot alone: it is the first to be asked.
         let mut middle = low;
         while low < high {
             let slot = NodeSlot::parse(&self.slots[middle]);
@@ -270,6 +288,21 @@ impl<'a> Node<'a> {
         low..if below == HINTS { count } else { (below + 1) * step }
     }
 
+    /// Reads a byte of all lines of the processor's cache that a search among these slots will
+    /// likely read one after the other, so that they come at once. Where the cells are is a guess,
+    /// for they may lie in any order: keys that came in ascending have them in descending.
+    #[inline]
+    fn touch(&self, slots: Range<usize>) {
+        let start = self.header.slots().start;
+        let cells_start = self.header.cells_start as usize;
+        let middle = slots.start.midpoint(slots.end);
+        let cell = PAGE_SIZE - (PAGE_SIZE - cells_start) * middle / self.count().max(1);
+        let (first, last) = (slots.start * NodeSlot::SIZE, slots.end * NodeSlot::SIZE);
+        for at in [start + first, start + last, cell.saturating_sub(LINE), cell] {
+            black_box(self.page[at % PAGE_SIZE]);
+        }
+    }
+
     /// Whether the hints are what the slots say.
     pub(super) fn hints_hold(&self) -> bool {
         let step = hint_step(self.count());
@@ -286,13 +319,17 @@ impl<'a> Node<'a> {
         let own_len = slot.suffix_len as usize;
         let start = slot.cell_start as usize;
         let own = self.bytes(start..start + rest_len(own_len))?;
+        // Most keys that are looked for are there.
+        if own_len == suffix_len && same(own, rest) {
+            return Ok(Ordering::Equal);
+        }
         Ok(own.cmp(rest).then(own_len.cmp(&suffix_len)))
     }
 
     /// Which child `key` belongs to, the first being 0.
     #[inline]
     pub fn route(&self, key: &[u8]) -> Result<usize> {
-        Ok(match self.find(key)? {
+        Ok(match self.find_far(key)? {
             Ok(index) => index + 1,
             Err(index) => index,
         })
