@@ -24,6 +24,9 @@ use crate::writers::Writers;
 /// Most bytes that the 32-bit answer to COPY_FILE_RANGE can tell of, in whole pages.
 const COPY_LEN_MAX: u64 = 0xffff_f000;
 
+/// Set-user-id and set-group-id.
+const SET_ID: u16 = 0o6000;
+
 /// How a door behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct DoorOptions {
@@ -34,11 +37,14 @@ pub struct DoorOptions {
     pub xattrs: bool,
     /// Reading moves atime.
     pub atime: bool,
+    /// The kernel holds written bytes back, and keeps the times of files itself: it tells them apart
+    /// from the bytes, and not in order with them.
+    pub writeback: bool,
 }
 
 impl Default for DoorOptions {
     fn default() -> Self {
-        Self { timeouts: Timeouts::default(), xattrs: true, atime: true }
+        Self { timeouts: Timeouts::default(), xattrs: true, atime: true, writeback: true }
     }
 }
 
@@ -211,15 +217,40 @@ impl<S: Store> Door<S> {
             }
             Op::Statfs => reply.put(&convert::statfs(&fs.statfs()).encode()),
             Op::Ioctl { command, input, .. } => {
-                let set = |flags: Flags| fs.set_flags(&caller(request), ino, flags);
-                ioctl::answer(*command, input, || fs.get_flags(ino), set, reply)
+                let mut is_set = false;
+                let set = |flags: Flags| {
+                    is_set = true;
+                    fs.set_flags(&caller(request), ino, flags)
+                };
+                ioctl::answer(*command, input, || fs.get_flags(ino), set, reply)?;
+                if is_set {
+                    // The kernel would go on showing the old ctime.
+                    reply.outdate(ino);
+                }
+                Ok(())
             }
             _ => Err(Error::NoSuchCall),
         }
     }
 
-    fn filler<'a>(&self, request: &'a Request<'_>, ino: Ino) -> Result<Caller<'a>> {
-        Ok(filler(request, self.fs.getattr(ino)?.perm & 0o6000 != 0))
+    /// Calls that change a file's bytes where the kernel does not see that set-id bits go with them.
+    fn fill<R>(
+        &self,
+        request: &Request<'_>,
+        ino: Ino,
+        reply: &mut Reply<'_>,
+        call: impl FnOnce(&Caller<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let had_set_id = self.has_set_id(ino)?;
+        let done = call(&filler(request, had_set_id))?;
+        if had_set_id && !self.has_set_id(ino)? {
+            reply.outdate(ino);
+        }
+        Ok(done)
+    }
+
+    fn has_set_id(&self, ino: Ino) -> Result<bool> {
+        Ok(self.fs.getattr(ino)?.perm & SET_ID != 0)
     }
 
     /// Calls about a file's bytes, and a link's.
@@ -236,9 +267,15 @@ impl<S: Store> Door<S> {
             }
             Op::Read { at, len, .. } => reply.fill(*len, |target| fs.read(ino, *at, target)),
             Op::Write { at, source, kill_priv, late } => {
-                let written = fs.write(ino, *at, source, *kill_priv);
-                let size =
-                    written.inspect_err(|&error| self.writers.tell(ino, *late, error))? as u32;
+                let written = match *late && self.options.writeback {
+                    true => fs.write_back(ino, *at, source, *kill_priv),
+                    false => fs.write(ino, *at, source, *kill_priv),
+                };
+                if let (Err(error), true) = (written, *late) {
+                    self.writers.tell(ino, error);
+                    reply.outdate(ino);
+                }
+                let size = written? as u32;
                 reply.put(&WriteOut { size, padding: 0 }.encode())
             }
             Op::Readlink => reply.fill(u32::MAX, |target| match self.options.atime {
@@ -249,7 +286,8 @@ impl<S: Store> Door<S> {
             Op::Fsyncdir => fs.fsyncdir(ino),
             Op::Syncfs => fs.sync(),
             Op::Fallocate { how, at, len } => {
-                fs.fallocate(&self.filler(request, ino)?, ino, *how, *at, *len)
+                let fill = |caller: &Caller<'_>| fs.fallocate(caller, ino, *how, *at, *len);
+                self.fill(request, ino, reply, fill)
             }
             Op::SeekData { at } => {
                 reply.put(&LseekOut { offset: fs.seek_data(ino, *at)? }.encode())
@@ -257,17 +295,17 @@ impl<S: Store> Door<S> {
             Op::SeekHole { at } => {
                 reply.put(&LseekOut { offset: fs.seek_hole(ino, *at)? }.encode())
             }
-            Op::CopyFileRange { from, ino: to, at, len, wide: true } => {
-                let bytes_copied =
-                    fs.copy_range(&self.filler(request, *to)?, (ino, *from), (*to, *at), *len)?;
-                reply.put(&CopyFileRangeOut { bytes_copied }.encode())
-            }
-            Op::CopyFileRange { from, ino: to, at, len, wide: false } => {
-                let len = (*len).min(COPY_LEN_MAX);
-                let size =
-                    fs.copy_range(&self.filler(request, *to)?, (ino, *from), (*to, *at), len)?
-                        as u32;
-                reply.put(&WriteOut { size, padding: 0 }.encode())
+            Op::CopyFileRange { from, ino: to, at, len, wide } => {
+                let len = if *wide { *len } else { (*len).min(COPY_LEN_MAX) };
+                let copy =
+                    |caller: &Caller<'_>| fs.copy_range(caller, (ino, *from), (*to, *at), len);
+                let bytes_copied = self.fill(request, *to, reply, copy)?;
+                match wide {
+                    true => reply.put(&CopyFileRangeOut { bytes_copied }.encode()),
+                    false => {
+                        reply.put(&WriteOut { size: bytes_copied as u32, padding: 0 }.encode())
+                    }
+                }
             }
             _ => Err(Error::NoSuchCall),
         }

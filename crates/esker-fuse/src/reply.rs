@@ -18,6 +18,7 @@ pub struct Reply<'a> {
     room: &'a mut [u8],
     len: usize,
     held: Held,
+    outdated: Option<Ino>,
 }
 
 /// A [`Reply`] without its room, while the transport sends that.
@@ -30,7 +31,7 @@ pub struct Kept {
 impl Kept {
     /// The reply again, in the same room.
     pub const fn reply(self, room: &mut [u8]) -> Reply<'_> {
-        Reply { room, len: self.len, held: self.held }
+        Reply { room, len: self.len, held: self.held, outdated: None }
     }
 }
 
@@ -47,7 +48,7 @@ enum Held {
 impl<'a> Reply<'a> {
     /// Nothing in it yet.
     pub const fn new(room: &'a mut [u8]) -> Self {
-        Self { room, len: 0, held: Held::Nothing }
+        Self { room, len: 0, held: Held::Nothing, outdated: None }
     }
 
     /// What has been written.
@@ -62,7 +63,19 @@ impl<'a> Reply<'a> {
         Kept { len: self.len, held: self.held }
     }
 
-    /// Takes everything back.
+    /// The kernel is to ask for the attributes of this inode before it relies on them again,
+    /// whether the answer is an error or not.
+    pub const fn outdate(&mut self, node: Ino) {
+        self.outdated = Some(node);
+    }
+
+    /// The inode whose attributes the kernel is to ask for again.
+    #[must_use]
+    pub const fn outdated(&self) -> Option<Ino> {
+        self.outdated
+    }
+
+    /// Takes back what was written.
     pub const fn clear(&mut self) {
         self.len = 0;
         self.held = Held::Nothing;

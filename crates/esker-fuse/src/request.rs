@@ -29,13 +29,6 @@ pub struct Request<'a> {
     pub op: Op<'a>,
 }
 
-impl Request<'_> {
-    /// The inode of a write whose caller was answered long ago.
-    pub fn late_write(&self) -> Option<Ino> {
-        matches!(self.op, Op::Write { late: true, .. }).then_some(self.node)
-    }
-}
-
 /// What is asked.
 #[derive(Clone, Debug)]
 #[expect(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle, Scope};
 use std::time::Duration;
 
-use esker::{Error, Ino};
+use esker::Error;
 
 use crate::handler::{Handler, answer, let_go};
 use crate::mount::{MountOptions, Way};
@@ -264,15 +264,15 @@ where
             leave(scope, channel, handler, flushed)?;
             continue;
         }
-        let late = request.as_ref().ok().and_then(Request::late_write);
         let mut reply = Reply::new(room);
         let Some(header) = answer(handler, request, &mut reply) else { continue };
         if header.error == NO_SPACE && handler.awaits_space() {
             leave(scope, channel, handler, |_| thread::sleep(SPACE_STEP))?;
             continue;
         }
-        let held = reply.keep();
-        if let Some(node) = refused(&header, late) {
+        let (held, outdated) = (reply.keep(), reply.outdated());
+        if let Some(node) = outdated {
+            // That the kernel knows nothing of the inode any more is no harm.
             let _ = channel.outlet().outdate(node);
         }
         if channel.send(&header).is_err() {
@@ -313,13 +313,12 @@ fn answer_later<H: Handler, O: Outlet>(outlet: &O, handler: &H, bytes: &[u8], fi
     for step in 1..=SPACE_STEPS {
         first(outlet);
         let request = Request::parse(bytes);
-        let late = request.as_ref().ok().and_then(Request::late_write);
         let mut reply = Reply::new(&mut room);
         let Some(header) = answer(handler, request, &mut reply) else { return };
         if header.error == NO_SPACE && handler.awaits_space() && step < SPACE_STEPS {
             continue;
         }
-        if let Some(node) = refused(&header, late) {
+        if let Some(node) = reply.outdated() {
             let _ = outlet.outdate(node);
         }
         if outlet.send(&header, reply.body()).is_err() {
@@ -327,11 +326,4 @@ fn answer_later<H: Handler, O: Outlet>(outlet: &O, handler: &H, bytes: &[u8], fi
         }
         return;
     }
-}
-
-/// The file of a write that was refused when its caller had been answered long ago: the kernel is to ask for
-/// the attributes before the next one, and hears of it then. That it knows nothing of the inode any
-/// more is no harm.
-fn refused(header: &OutHeader, late: Option<Ino>) -> Option<Ino> {
-    late.filter(|_| header.error != 0)
 }

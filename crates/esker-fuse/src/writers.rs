@@ -55,9 +55,9 @@ impl Writers {
         self.files().contains_key(&ino)
     }
 
-    /// Bytes were refused; if their writer was answered before (`late`), the next one is to hear of it.
-    pub fn tell(&self, ino: Ino, late: bool, error: Error) {
-        if late && let Some(writing) = self.files().get_mut(&ino) {
+    /// Bytes were refused whose writer was answered before; the next one is to hear of it.
+    pub fn tell(&self, ino: Ino, error: Error) {
+        if let Some(writing) = self.files().get_mut(&ino) {
             writing.refusal = Some(error);
         }
     }

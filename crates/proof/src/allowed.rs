@@ -4,7 +4,7 @@
 //! trees may rightly differ.
 
 use crate::differ::Taken;
-use crate::script::{Op, User};
+use crate::script::Op;
 
 const EPERM: i32 = 1;
 
@@ -26,9 +26,17 @@ pub fn mount_beside_tmpfs(taken: &Taken<'_>) -> Option<&'static str> {
         (_, Err(errno), Err(EPERM)) if taken.fixed && *errno != EPERM => {
             Some("on FUSE the kernel does not know of chattr +i, and says what else is wrong")
         }
-        (Op::Fallocate { .. } | Op::Copy { .. }, Ok(_), Ok(_)) if taken.step.user != User::Root => {
-            Some("the kernel goes on showing set-id bits that we took away while filling")
-        }
         _ => beside_tmpfs(taken),
+    }
+}
+
+/// The same where every time is compared with the step that set it.
+#[must_use]
+pub fn mount_times_beside_tmpfs(taken: &Taken<'_>) -> Option<&'static str> {
+    match (&taken.step.op, taken.mine) {
+        (Op::Chattr { .. }, Ok(_)) => Some(
+            "with writeback the kernel keeps a file's ctime itself, and chattr does not move it",
+        ),
+        _ => mount_beside_tmpfs(taken),
     }
 }

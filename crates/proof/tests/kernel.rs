@@ -75,8 +75,9 @@ fn times_move_when_the_kernel_moves_them() {
     }
     let mount = Mount::tmpfs("tmpfs").expect("tmpfs");
     let esker = Mount::esker("esker", "size=512m").expect("esker");
-    let closely = Closely { steps: true, ..MOUNT };
+    let closely = Closely { steps: true, allowed: allowed::mount_times_beside_tmpfs, ..CLOSELY };
     let profile = Profile { steps_max: 15, ..PROFILE };
     let what = Hunt { name: "times beside tmpfs", profile, cases: 30, shrinks: 200, closely };
+    run_regressions(closely, || esker_beside_tmpfs(&esker, &mount, true));
     hunt(what, || esker_beside_tmpfs(&esker, &mount, true));
 }

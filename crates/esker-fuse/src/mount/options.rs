@@ -221,6 +221,7 @@ impl MountOptions {
             timeouts: self.timeouts,
             xattrs: !self.no_xattr,
             atime: !(self.no_atime || self.read_only),
+            writeback: self.writeback,
         }
     }
 

@@ -161,6 +161,26 @@ impl<S: Store> Fs<S> {
     /// # Errors
     /// `FileTooBig`, `NoSpace`; `IsDirectory`, `Invalid` for what has no content.
     pub fn write(&self, ino: Ino, at: u64, source: &[u8], kill_priv: bool) -> Result<usize> {
+        self.put(ino, at, source, kill_priv, |attr| changed(attr, self.now()))
+    }
+
+    /// The same for bytes that were held back by somebody who has told their times, or will: these
+    /// stay as they are.
+    ///
+    /// # Errors
+    /// As [`Fs::write`].
+    pub fn write_back(&self, ino: Ino, at: u64, source: &[u8], kill_priv: bool) -> Result<usize> {
+        self.put(ino, at, source, kill_priv, |attr| attr)
+    }
+
+    fn put(
+        &self,
+        ino: Ino,
+        at: u64,
+        source: &[u8],
+        kill_priv: bool,
+        written: impl FnOnce(Attr) -> Attr,
+    ) -> Result<usize> {
         let end = at.checked_add(source.len() as u64).ok_or(Error::FileTooBig)?;
         if end > FILE_SIZE_MAX {
             return Err(Error::FileTooBig);
@@ -172,7 +192,7 @@ impl<S: Store> Fs<S> {
         }
         let mut batch = Batch::new();
         batch.push(Change::Write { ino, at, source });
-        self.push_written(&mut batch, ino, changed(attr, self.now()), kill_priv)?;
+        self.push_written(&mut batch, ino, written(attr), kill_priv)?;
         self.store.commit(&batch)?;
         Ok(source.len())
     }
