@@ -2,7 +2,7 @@
 # make test   every test
 # make check  formatting and lints
 # make suites build real programs on a mount, with their own tests (takes an hour, needs the network)
-# make bench  measure beside the kernel's file systems
+# make bench  measure beside the kernel's file systems, write docs/benchmarks.md (as root, an hour and a half)
 # make clean  remove what was built
 
 .PHONY: run test check suites bench clean help
@@ -24,9 +24,7 @@ suites:
 	@scripts/suites.sh
 
 bench:
-	@scripts/setup.sh
-	cargo build --release --locked -p esker-cli
-	target/release/esker bench
+	@scripts/bench.sh
 
 clean:
 	cargo clean

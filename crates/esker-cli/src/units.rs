@@ -26,6 +26,18 @@ pub fn parse_size(text: &str, ram: u64) -> Option<u64> {
     count.checked_mul(1 << shift)
 }
 
+/// A count of things from `512`, `10K`, `1M` (powers of 1000, either case).
+pub fn parse_count(text: &str) -> Option<u64> {
+    let thousands = match text.bytes().last()?.to_ascii_uppercase() {
+        b'K' => 1_000,
+        b'M' => 1_000_000,
+        _ => 1,
+    };
+    let digits = if thousands == 1 { text } else { &text[..text.len() - 1] };
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(thousands)
+}
+
 /// Memory of the machine, in bytes.
 pub fn ram() -> u64 {
     let info = rustix::system::sysinfo();
@@ -59,6 +71,16 @@ mod tests {
         assert_eq!(parse_size("200%", u64::MAX), None);
         for bad in ["", "K", "%", "+1", "1KK", "1 K", "é", "18446744073709551616", "16777216T"] {
             assert_eq!(parse_size(bad, 100), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn counts_are_read() {
+        assert_eq!(parse_count("1000"), Some(1000));
+        assert_eq!(parse_count("10k"), Some(10_000));
+        assert_eq!(parse_count("1M"), Some(1_000_000));
+        for bad in ["", "K", "+1", "1G", "1 K", "é", "18446744073709551615K"] {
+            assert_eq!(parse_count(bad), None, "{bad}");
         }
     }
 

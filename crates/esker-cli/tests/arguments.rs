@@ -52,6 +52,7 @@ fn help_is_for_a_person() {
         (&["--help"][..], &["Examples:", "Exit status:", "umount"][..]),
         (&["mount", "--help"], &["size=SIZE", "Examples:", "--from", "allow_other"]),
         (&["umount", "--help"], &["Examples:", "lazy"]),
+        (&["bench", "--help"], &["Targets:", "null:", "Workloads:", "Examples:", "--markdown"]),
         (&["help", "mount"], &["Examples:"]),
     ] {
         let output = esker(arguments);

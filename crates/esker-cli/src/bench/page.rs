@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::report::{Conditions, figure};
-use super::stats::{Row, Table};
+use super::report::{Report, figure};
+use super::stats::Row;
 
 const COLOURS: [&str; 8] =
     ["#8a8f98", "#2f6fab", "#c2703d", "#4f8a4b", "#8b5aa8", "#b0a03c", "#3b9a9a", "#a84c5f"];
@@ -12,7 +12,7 @@ const LINE_HEIGHT: usize = 20;
 const LABEL_WIDTH: usize = 260;
 
 /// The whole page.
-pub fn html(table: &Table, conditions: &Conditions) -> String {
+pub fn html(report: &Report) -> String {
     let mut text = String::from(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>esker bench</title><style>\
@@ -25,30 +25,30 @@ pub fn html(table: &Table, conditions: &Conditions) -> String {
          text{fill:#ddd}li{color:#aaa}}\
          </style><h1>esker bench</h1><ul>",
     );
-    for line in &conditions.lines {
-        let _ = write!(text, "<li>{}</li>", escaped(line));
+    for (name, value) in &report.conditions {
+        let _ = write!(text, "<li>{}: {}</li>", escaped(name), escaped(value));
     }
-    let base = escaped(&conditions.targets[0]);
-    let _ = write!(
-        text,
+    for note in &report.notes {
+        let _ = write!(text, "<li><b>note</b>: {}</li>", escaped(note));
+    }
+    text.push_str(
         "<li>Bars are medians; the thin line spans lowest to highest; the figure in brackets is \
-         how many times as good as {base}, above 1 is better.</li></ul>"
+         how many times as good as the first bar, above 1 is better.</li></ul>",
     );
-    let mut workload = "";
-    for row in &table.rows {
-        if row.workload != workload {
-            workload = &row.workload;
-            let _ = write!(text, "<h2>{}</h2>", escaped(workload));
+    for rows in report.table.workloads() {
+        let targets = report.targets_of(rows);
+        let _ = write!(text, "<h2>{}</h2>", escaped(&rows[0].workload));
+        for row in rows {
+            let better = if row.unit.rises() { "longer is better" } else { "shorter is better" };
+            let _ = write!(text, "<h3>{} <small>({better})</small></h3>", escaped(&row.title()));
+            text.push_str(&bars(row, &targets));
         }
-        let better = if row.unit.rises() { "longer is better" } else { "shorter is better" };
-        let _ = write!(text, "<h3>{} <small>({better})</small></h3>", escaped(&row.name));
-        text.push_str(&bars(row, &conditions.targets));
     }
     text.push_str("</html>\n");
     text
 }
 
-fn bars(row: &Row, targets: &[String]) -> String {
+fn bars(row: &Row, targets: &[&str]) -> String {
     let shown: Vec<_> = targets
         .iter()
         .zip(COLOURS.iter().cycle())
@@ -61,7 +61,7 @@ fn bars(row: &Row, targets: &[String]) -> String {
         let top = line * LINE_HEIGHT;
         let width = |value: f64| value / most * BAR_WIDTH;
         let ratio = row
-            .ratio(target, &targets[0])
+            .ratio(target, targets[0])
             .map_or(String::new(), |ratio| format!(" ({:.2})", ratio.median));
         let (middle, from) = (top + 10, LABEL_WIDTH as f64);
         let _ = write!(

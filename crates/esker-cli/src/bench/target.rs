@@ -1,8 +1,11 @@
 //! Something to measure: brought up for the run, gone after it.
+//!
+//! Above: `bench::run`. Below: mount(8), mkfs(8), this program again as a server, [`Library`].
+//! Invariant: what was brought up is taken down on every way out, a failed start included.
 
-use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -10,92 +13,54 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::statfs;
 
-use crate::failure::{Exit, Failure, Outcome};
+use super::files::{Kernel, Library};
+use super::spec::Spec;
+use super::stop;
+use crate::failure::{Exit, Failure, Outcome, said, shown};
 
 /// What kernels answer to statfs(2) for a FUSE mount.
 const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
 /// A mount that has not come up or gone down by then never will.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A target as it is named on the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Spec {
-    /// `mem:` with further mount options: Esker, mounted.
-    Memory(String),
-    /// `null:`: a server that does nothing, mounted with the same options: the bound.
-    Null(String),
-    /// `tmpfs:`: the kernel's memory file system.
-    Tmpfs,
-    /// `ext4:`, `xfs:`, `btrfs:`: a kernel file system on a loop device in RAM.
-    Loop(String),
-    /// A directory that is there already.
-    Directory(PathBuf),
-}
-
-impl Spec {
-    /// From a word of the command line.
-    pub fn parse(word: &str) -> Outcome<Self> {
-        let spec = match word.split_once(':') {
-            Some(("mem", options)) => Self::Memory(options.to_owned()),
-            Some(("null", options)) => Self::Null(options.to_owned()),
-            Some(("tmpfs", "")) => Self::Tmpfs,
-            Some((kind @ ("ext4" | "xfs" | "btrfs"), "")) => Self::Loop(kind.to_owned()),
-            _ if Path::new(word).is_dir() => Self::Directory(PathBuf::from(word)),
-            _ => {
-                return Err(Failure::new(
-                    Exit::Usage,
-                    format!("no such target: {word}"),
-                    "name a directory, or mem: null: tmpfs: ext4: xfs: btrfs:",
-                ));
-            }
-        };
-        Ok(spec)
-    }
-}
-
-impl fmt::Display for Spec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Memory(options) if options.is_empty() => f.write_str("esker"),
-            Self::Memory(options) => write!(f, "esker,{options}"),
-            Self::Null(options) if options.is_empty() => f.write_str("null"),
-            Self::Null(options) => write!(f, "null,{options}"),
-            Self::Tmpfs => f.write_str("tmpfs"),
-            Self::Loop(kind) => write!(f, "{kind}-loop"),
-            Self::Directory(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
+/// The size of a loop device, in bytes; its image is sparse.
+const LOOP_LEN: u64 = 16 << 30;
 
 /// A target that is up.
 pub struct Target {
+    spec: Spec,
     name: String,
     path: PathBuf,
     daemon: Option<Child>,
     mounted: bool,
     image: Option<PathBuf>,
+    library: Option<Library>,
 }
 
 impl Target {
-    /// Brings it up at `path`, which is ours.
-    pub fn start(spec: &Spec, path: &Path) -> Outcome<Self> {
+    /// Brings it up at `path`, which is ours; tables call it `name`.
+    pub fn start(spec: &Spec, name: &str, path: &Path) -> Outcome<Self> {
         let mut target = Self {
-            name: spec.to_string(),
+            spec: spec.clone(),
+            name: name.to_owned(),
             path: path.to_owned(),
             daemon: None,
             mounted: false,
             image: None,
+            library: None,
         };
         if let Spec::Directory(directory) = spec {
-            target.path = directory.join(format!("esker-bench-{}", std::process::id()));
+            let number = path.file_name().unwrap_or_default().to_string_lossy();
+            target.path = directory.join(format!("esker-bench-{}-{number}", std::process::id()));
         }
-        fs::create_dir_all(&target.path).map_err(|error| {
-            Failure::at(Exit::Failed, &format!("cannot write ({error})"), &target.path, "")
+        fs::create_dir(&target.path).map_err(|error| {
+            let what = format!("cannot write ({})", said(&error));
+            Failure::at(Exit::Failed, &what, &target.path, "")
         })?;
         match spec {
-            Spec::Memory(options) => target.serve("mount", &["-f", "mem:"], options)?,
-            Spec::Null(options) => target.serve("null-server", &[], options)?,
-            Spec::Tmpfs => target.mount(&["-t", "tmpfs", "-o", "size=90%", "tmpfs"])?,
+            Spec::Memory(options) => target.serve(&["mount", "-f", "mem:"], options)?,
+            Spec::Null(options) => target.serve(&["null-server"], options)?,
+            Spec::Library => target.library = Some(Library::new()?),
+            Spec::Tmpfs => target.mount(&["-t", "tmpfs", "tmpfs"])?,
             Spec::Loop(kind) => target.mount_image(kind)?,
             Spec::Directory(_) => {}
         }
@@ -107,52 +72,83 @@ impl Target {
         &self.name
     }
 
-    /// Where to work.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// How to get at it through the kernel, or else in process.
+    pub fn ground(&self) -> Result<Kernel, &Library> {
+        self.library.as_ref().map_or_else(|| Ok(Kernel::new(&self.path)), Err)
+    }
+
+    /// Whatever a workload of this name left, it could be removed: others can run.
+    pub fn is_clean(&self, workload: &str) -> bool {
+        let left = fs::symlink_metadata(self.path.join(workload));
+        self.library.is_none() && left.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Where its log goes, beside it.
+    fn log(&self) -> PathBuf {
+        self.path.with_extension("log")
     }
 
     /// Memory that its daemon holds, in bytes; nothing for what has no daemon of ours.
     pub fn resident(&self) -> Option<u64> {
         let pid = self.daemon.as_ref()?.id();
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let sums = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+        let line = sums.lines().find_map(|line| line.strip_prefix("Rss:"))?;
         Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
     }
 
-    /// It has a daemon of ours that remembers what it is given.
-    pub fn remembers(&self) -> bool {
-        self.daemon.is_some() && !self.name.starts_with("null")
+    /// It keeps what it is given.
+    pub const fn remembers(&self) -> bool {
+        !matches!(self.spec, Spec::Null(_))
     }
 
-    /// It is the server that does nothing.
-    pub fn is_null(&self) -> bool {
-        self.name.starts_with("null")
+    /// It has a daemon of ours.
+    pub const fn is_served(&self) -> bool {
+        self.daemon.is_some()
+    }
+
+    /// How requests come to its daemon, and whether the kernel gathers writes.
+    pub fn terms(&self) -> Option<String> {
+        let options = self.spec.options()?;
+        let descriptors = fs::read_dir(format!("/proc/{}/fd", self.daemon.as_ref()?.id())).ok()?;
+        let is_ring = |link: &PathBuf| link.to_string_lossy().contains("io_uring");
+        let mut links = descriptors.flatten().filter_map(|file| fs::read_link(file.path()).ok());
+        let way = if links.any(|link| is_ring(&link)) { "io_uring" } else { "the device" };
+        let writeback = if options.mount.writeback { "writeback" } else { "no writeback" };
+        Some(format!("transport over {way}, {writeback}"))
+    }
+
+    /// What its daemon said last, if it is a daemon and has said anything.
+    pub fn last_words(&self) -> Option<String> {
+        self.daemon.as_ref()?;
+        let text = fs::read(self.log()).ok()?;
+        let line = text.rsplit(|&byte| byte == b'\n').find(|line| !line.is_empty())?;
+        Some(shown(line.strip_prefix(b"esker: ").unwrap_or(line)))
     }
 
     /// Takes it down, and says so if that failed.
     pub fn stop(mut self) -> Outcome {
         self.take_down().map_err(|error| {
-            let what = format!("cannot take down {} ({error})", self.name);
+            let what = format!("cannot take down {} ({})", self.name, said(&error));
             Failure::at(Exit::Failed, &what, &self.path, "unmount it by hand")
         })
     }
 
-    fn serve(&mut self, verb: &str, before: &[&str], options: &str) -> Outcome {
-        let program = std::env::current_exe().map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot find this program again: {error}"), "")
-        })?;
-        let mut command = Command::new(program);
-        command.arg(verb).args(before).arg(&self.path).stdin(Stdio::null());
+    fn serve(&mut self, verb: &[&str], options: &str) -> Outcome {
+        let unable = |error: io::Error| {
+            let what = format!("cannot start a server: {}", said(&error));
+            Failure::new(Exit::Failed, what, "")
+        };
+        let log = fs::File::create(self.log()).map_err(unable)?;
+        let mut command = Command::new(this_program()?);
+        command.args(verb).arg(&self.path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         if !options.is_empty() {
             command.args(["-o", options]);
         }
-        let child = command.spawn().map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot start a server: {error}"), "")
-        })?;
-        self.daemon = Some(child);
+        // Ctrl-C is for us, who then take it down in order.
+        let child = self.daemon.insert(command.process_group(0).spawn().map_err(unable)?);
+        stop::has_begun(child);
         let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
+        while begin.elapsed() < PATIENCE && !stop::asked() {
             #[allow(clippy::useless_conversion, reason = "the field's type depends on the target")]
             let up =
                 statfs(&self.path).is_ok_and(|stat| i64::from(stat.f_type) == FUSE_SUPER_MAGIC);
@@ -166,8 +162,8 @@ impl Target {
             }
             sleep(Duration::from_millis(5));
         }
-        let what = format!("{} did not come up", self.name);
-        Err(Failure::at(Exit::Failed, &what, &self.path, "see its message above"))
+        let why = self.last_words().unwrap_or_else(|| "it says nothing".to_owned());
+        Err(Failure::new(Exit::Failed, format!("the server did not come up: {why}"), ""))
     }
 
     fn mount(&mut self, arguments: &[&str]) -> Outcome {
@@ -178,33 +174,31 @@ impl Target {
 
     /// A file system on an image in RAM, through a loop device that mount(8) makes and umount(8) frees.
     fn mount_image(&mut self, kind: &str) -> Outcome {
+        if !Path::new("/dev/loop-control").exists() {
+            let remedy = "as root, load them: modprobe loop";
+            return Err(Failure::new(Exit::Failed, "there are no loop devices", remedy));
+        }
         let image = PathBuf::from(format!("/dev/shm/esker-bench-{}-{kind}", std::process::id()));
-        let sparse = fs::File::create_new(&image).and_then(|file| file.set_len(16 << 30));
-        sparse.map_err(|error| {
-            Failure::at(Exit::Failed, &format!("cannot make an image ({error})"), &image, "")
-        })?;
+        let unable = |error: io::Error| {
+            let what = format!("cannot make an image ({})", said(&error));
+            Failure::at(Exit::Failed, &what, &image, "")
+        };
+        let file = fs::File::create_new(&image).map_err(unable)?;
         self.image = Some(image.clone());
+        file.set_len(LOOP_LEN).map_err(unable)?;
         run(&format!("mkfs.{kind}"), [Path::new("-q"), &image])?;
         self.mount(&["-o", "loop", &image.to_string_lossy()])
     }
 
     fn take_down(&mut self) -> io::Result<()> {
         if self.mounted {
-            // A mount that is still busy a moment after the last close is let go of lazily.
-            let plain = Command::new("umount").arg(&self.path).stderr(Stdio::null()).status()?;
-            if !plain.success() {
-                Command::new("umount").arg("-l").arg(&self.path).status()?;
-            }
+            self.unmount()?;
             self.mounted = false;
         }
         if let Some(mut child) = self.daemon.take() {
-            let begin = Instant::now();
-            while child.try_wait()?.is_none() {
-                if begin.elapsed() > PATIENCE {
-                    child.kill()?;
-                }
-                sleep(Duration::from_millis(5));
-            }
+            let ended = end(&mut child);
+            stop::has_ended(&child);
+            ended?;
         }
         if let Some(image) = self.image.take() {
             fs::remove_file(image)?;
@@ -213,6 +207,23 @@ impl Target {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// A mount that is still busy a moment after the last close is let go of lazily.
+    fn unmount(&self) -> io::Result<()> {
+        let ours = this_program().ok().filter(|_| self.daemon.is_some());
+        for options in [&[][..], &["-l"]] {
+            let mut command = match &ours {
+                Some(program) => Command::new(program),
+                None => Command::new("umount"),
+            };
+            let verb = ours.as_ref().map(|_| "umount");
+            command.args(verb).args(options).arg(&self.path).process_group(0);
+            if command.stdout(Stdio::null()).stderr(Stdio::null()).status()?.success() {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("umount failed"))
     }
 }
 
@@ -223,13 +234,36 @@ impl Drop for Target {
     }
 }
 
+/// Waits for a server whose mount is gone, or kills it.
+fn end(child: &mut Child) -> io::Result<()> {
+    let begin = Instant::now();
+    while child.try_wait()?.is_none() {
+        if begin.elapsed() > PATIENCE {
+            child.kill()?;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn this_program() -> Outcome<PathBuf> {
+    std::env::current_exe().map_err(|error| {
+        let what = format!("cannot find this program again: {}", said(&error));
+        Failure::new(Exit::Failed, what, "")
+    })
+}
+
 fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a Path>) -> Outcome {
     let output = Command::new(program).args(arguments).output().map_err(|error| {
-        Failure::new(Exit::Failed, format!("cannot run {program}: {error}"), "install it")
+        let what = format!("cannot run {program}: {}", said(&error));
+        Failure::new(Exit::Failed, what, "install it, or leave this target out")
     })?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(Failure::new(Exit::Failed, format!("{program} failed: {}", said.trim()), ""))
+    let text = String::from_utf8_lossy(&output.stderr);
+    let text = shown(text.lines().next().unwrap_or_default().as_bytes());
+    let no_device = text.contains("loop device");
+    let remedy = if no_device { "as root, load them: modprobe loop" } else { "" };
+    Err(Failure::new(Exit::Failed, format!("{program} failed: {text}"), remedy))
 }

@@ -1,55 +1,77 @@
 //! `esker bench`: how fast is it, beside what else there is?
 
-use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread;
 
 use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::bench::report::{self, Conditions};
-use crate::bench::stats::Table;
-use crate::bench::target::Spec;
+use super::say;
+use crate::bench::report::{self, Report};
+use crate::bench::section::Section;
+use crate::bench::spec::Spec;
 use crate::bench::workloads::{Settings, Workload};
-use crate::bench::{self, Plan, page};
-use crate::failure::{Exit, Failure, Outcome};
-use crate::units::{parse_size, ram, size_shown};
+use crate::bench::{self, Plan, Tell, page};
+use crate::failure::{Exit, Failure, Outcome, said, shown};
+use crate::units::{parse_count, parse_size, ram, size_shown};
+
+/// The least to read and write, in bytes: four jobs with a piece of 1 MiB each.
+const BYTES_MIN: u64 = 4 << 20;
+const FILES_MAX: u64 = 100_000_000;
 
 /// Measure workloads on several file systems side by side.
 ///
-/// Every target runs each workload once a round, one after the other, so that what else happens on the
-/// machine happens to all of them. The first target is the one that the others are compared with.
+/// Every target runs each workload once a round, one after the other, so that what else happens on
+/// the machine happens to all of them. The first target is the one that the others are compared
+/// with; the same target twice shows how much of it is noise.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Targets:
   mem:[OPTIONS]      Esker in memory, mounted (options as for `esker mount -o`)
   null:[OPTIONS]     a server that does nothing, on the same transport: the bound
+  lib:               Esker in this process, without a mount
   tmpfs:             the kernel's own memory file system
-  ext4: xfs: btrfs:  a kernel file system on a loop device in RAM (root)
+  ext4: xfs: btrfs:  a kernel file system on a loop device in RAM, as with --loop (root)
   DIRECTORY          whatever is mounted there
 
 Workloads:
   dir      small files in one directory: create, look up, list, stat, remove
   append   4107 bytes at a time, as git writes its packs
-  io       sequential and random reads and writes of 4K, 128K and 1M, 1 and 4 jobs
+  fio      sequential and random reads and writes of 4K, 128K and 1M, 1 and 4 jobs
   tree     unpack --archive, walk, --build; clone --repository
   memory   what the daemon holds for what is stored, and after removing it
+  clients  one program, two on the same CPU (and its queue of io_uring), two on two
+  library  Esker's own calls on one thread and on two, on lib: only
+
+What cannot be run is left out and told, the rest runs, and the exit status is 1.
 
 Examples:
-  esker bench dir --on null: --on mem: --on tmpfs:
+  esker bench dir --on null: --on mem: --on tmpfs: --files 1K,10K,100K,1M
+  esker bench dir --on null: --on mem: -o transport=ring
+  esker bench fio --on mem: --on mem:no_writeback --loop ext4 --bytes 1G
+  esker bench library --on lib: --files 1M
   esker bench --rounds 5 --pin 1 --json > figures.json
-  esker bench tree --archive redis.tar --build 'make -j2' --html page.html")]
+  esker bench tree --archive redis.tar --build 'make -j2' --html page.html
+  esker bench dir --markdown docs/benchmarks.md --title 'Directories'")]
 pub struct Bench {
     /// What to run; all where none is named (tree only with --archive or --repository)
     workloads: Vec<String>,
-    /// A target; repeat for more [default: null: mem: tmpfs:]
+    /// A target; repeat for more [default: null: mem: tmpfs:, and lib: for library]
     #[arg(long = "on", value_name = "TARGET")]
     targets: Vec<String>,
+    /// One more target: a kernel file system on a loop device in RAM (ext4, xfs, btrfs; root)
+    #[arg(long = "loop", value_name = "KIND,KIND", value_delimiter = ',')]
+    loops: Vec<String>,
+    /// Options of every mem: and null: target, as for `esker mount`
+    #[arg(short = 'o', value_name = "OPTIONS", default_value = "", hide_default_value = true)]
+    options: String,
     /// How often each workload runs on each target
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Files in the directory, several sizes with commas
-    #[arg(long, value_delimiter = ',', default_value = "1000,10000", value_name = "N,N",
-          value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    /// Files in the directory, several sizes with commas; K and M are thousands and millions
+    #[arg(long, value_delimiter = ',', default_value = "1K,10K", value_name = "N,N",
+          value_parser = files)]
     files: Vec<u64>,
     /// How much to append, read and write
     #[arg(long, default_value = "100M", value_name = "SIZE")]
@@ -75,57 +97,120 @@ pub struct Bench {
     /// Also write a page to look at
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Also write the tables into a Markdown file, in place of those of an earlier run with this
+    /// title; all other text in it stays
+    #[arg(long, value_name = "FILE", requires = "title")]
+    markdown: Option<PathBuf>,
+    /// The section of --markdown
+    #[arg(long, value_name = "TITLE", requires = "markdown")]
+    title: Option<String>,
 }
 
 impl Bench {
     /// Measures and prints.
     pub fn run(&self) -> Outcome {
         let plan = self.plan()?;
+        let section = self.section()?;
         self.pinned()?;
-        let loud = std::io::stderr().is_terminal();
-        let table = bench::run(&plan, &mut |what| {
-            if loud {
-                eprintln!("{what}");
-            }
-        })?;
-        self.show(&table, &self.conditions(&plan))
+        let mut bar = Bar::new();
+        let done = aside(|| bench::run(&plan, &mut bar));
+        bar.0.finish_and_clear();
+        let done = done?;
+        self.show(&done.report, section.as_ref())?;
+        if done.is_complete {
+            return Ok(());
+        }
+        // Told already, on standard error and in the report.
+        Err(Failure::new(Exit::Failed, "", ""))
     }
 
     fn plan(&self) -> Outcome<Plan> {
-        let workloads: Vec<Workload> = if self.workloads.is_empty() {
-            let has_tree = self.archive.is_some() || self.repository.is_some();
-            let suits = |workload: &Workload| *workload != Workload::Tree || has_tree;
-            Workload::ALL.into_iter().filter(suits).collect()
-        } else {
-            self.workloads.iter().map(|word| Workload::parse(word)).collect::<Outcome<_>>()?
-        };
-        let named: Vec<&str> = self.targets.iter().map(String::as_str).collect();
-        let words = if named.is_empty() { vec!["null:", "mem:", "tmpfs:"] } else { named };
-        let bytes = parse_size(&self.bytes, ram()).filter(|&bytes| bytes >= 1 << 22);
-        let bytes = bytes.ok_or_else(|| {
-            let what = format!("not a size to measure with: {}", self.bytes);
-            Failure::new(Exit::Usage, what, "give 4M or more, as in --bytes 100M")
-        })?;
+        let workloads = self.workloads()?;
+        let targets = self.targets(&workloads)?;
         for path in self.archive.iter().chain(&self.repository) {
             if !path.exists() {
                 return Err(Failure::at(Exit::Usage, "no such file or directory", path, ""));
             }
         }
-        let absolute = |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute);
-        let found = |path: Option<std::io::Result<PathBuf>>| path.and_then(Result::ok);
+        if !self.scratch.is_dir() {
+            let what = "no such directory for mount points";
+            return Err(Failure::at(
+                Exit::Usage,
+                what,
+                &self.scratch,
+                "name another with --scratch",
+            ));
+        }
+        let absolute = |path: &Option<PathBuf>| {
+            let path = path.as_ref().map(std::path::absolute);
+            path.and_then(Result::ok)
+        };
+        let bytes = self.bytes(&targets)?;
         Ok(Plan {
+            conditions: self.conditions(&workloads, bytes),
             workloads,
-            targets: words.into_iter().map(Spec::parse).collect::<Outcome<_>>()?,
+            targets,
             rounds: self.rounds,
             settings: Settings {
                 files: self.files.clone(),
                 bytes,
-                archive: found(absolute(&self.archive)),
+                archive: absolute(&self.archive),
                 build: self.build.clone(),
-                repository: found(absolute(&self.repository)),
+                repository: absolute(&self.repository),
             },
             scratch: self.scratch.clone(),
         })
+    }
+
+    fn workloads(&self) -> Outcome<Vec<Workload>> {
+        let has_tree = self.archive.is_some() || self.repository.is_some();
+        if self.workloads.is_empty() {
+            let suits = |workload: &Workload| *workload != Workload::Tree || has_tree;
+            return Ok(Workload::ALL.into_iter().filter(suits).collect());
+        }
+        let named = self.workloads.iter().map(|word| Workload::parse(word));
+        let named = named.collect::<Outcome<Vec<_>>>()?;
+        if named.contains(&Workload::Tree) && !has_tree {
+            let what = "the workload tree has no tree";
+            return Err(Failure::new(Exit::Usage, what, "give --archive or --repository"));
+        }
+        Ok(named)
+    }
+
+    fn targets(&self, workloads: &[Workload]) -> Outcome<Vec<Spec>> {
+        let mut words: Vec<&str> = self.targets.iter().map(String::as_str).collect();
+        if words.is_empty() {
+            words.extend(["null:", "mem:", "tmpfs:"]);
+            words.extend(workloads.contains(&Workload::Library).then_some("lib:"));
+        }
+        let named = words.into_iter().map(|word| Spec::parse(word, &self.options));
+        named.chain(self.loops.iter().map(|kind| Spec::parse_loop(kind))).collect()
+    }
+
+    /// Machines whose memory is filled to the brim measure how they swap, if they live.
+    fn bytes(&self, targets: &[Spec]) -> Outcome<u64> {
+        let most = if targets.iter().any(Spec::is_in_memory) { ram() / 2 } else { u64::MAX };
+        let bytes = parse_size(&self.bytes, ram());
+        let bytes = bytes.filter(|bytes| (BYTES_MIN..=most).contains(bytes));
+        bytes.ok_or_else(|| {
+            let what = format!("not a size to measure with: {}", shown(self.bytes.as_bytes()));
+            let (least, most) = (size_shown(BYTES_MIN), size_shown(most));
+            let remedy = format!("give {least} to {most} here, as in --bytes 100M");
+            Failure::new(Exit::Usage, what, &remedy)
+        })
+    }
+
+    /// What is written to is looked at before anything is measured.
+    fn section(&self) -> Outcome<Option<Section>> {
+        for path in self.html.iter().chain(&self.markdown) {
+            let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+            let exists = above.unwrap_or(Path::new(".")).is_dir();
+            if !exists || path.is_dir() {
+                return Err(Failure::at(Exit::Usage, "cannot be written to", path, "name a file"));
+            }
+        }
+        let named = self.markdown.as_deref().zip(self.title.as_deref());
+        named.map(|(path, title)| Section::new(path, title)).transpose()
     }
 
     /// Servers inherit it.
@@ -136,41 +221,82 @@ impl Bench {
             set.set(cpu);
         }
         sched_setaffinity(None, &set).map_err(|error| {
-            Failure::new(Exit::Usage, format!("cannot pin to CPU {cpu}: {error}"), "see nproc(1)")
+            let why = said(&error.into());
+            Failure::new(Exit::Usage, format!("cannot pin to CPU {cpu} ({why})"), "see nproc(1)")
         })
     }
 
-    fn conditions(&self, plan: &Plan) -> Conditions {
-        let system = rustix::system::uname();
-        let cpus = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-        let placed = match self.pin {
+    fn conditions(&self, workloads: &[Workload], bytes: u64) -> Vec<(String, String)> {
+        let placement = match self.pin {
             Some(cpu) => format!("client and servers pinned to CPU {cpu}"),
             None => "client and servers as the scheduler places them".to_owned(),
         };
-        let lines = vec![
-            format!(
-                "esker {}, Linux {}",
-                env!("CARGO_PKG_VERSION"),
-                system.release().to_string_lossy()
-            ),
-            format!("{cpus} CPUs usable, {} of memory", size_shown(ram())),
-            format!("{} rounds, interleaved; {placed}", plan.rounds),
-            format!("{} a file or job set", size_shown(plan.settings.bytes)),
+        let rounds = format!("{}, interleaved", self.rounds);
+        let figures = "median ± half of lowest to highest".to_owned();
+        let ratios =
+            "to the first target in each round, median (lowest–highest); above 1 is better";
+        let mut facts = vec![
+            ("rounds", rounds),
+            ("figures", figures),
+            ("ratios", ratios.to_owned()),
+            ("placement", placement),
         ];
-        Conditions { targets: plan.targets.iter().map(Spec::to_string).collect(), lines }
+        if workloads.iter().any(|workload| workload.moves_bytes()) {
+            facts.push(("bytes", format!("{} a file or job set", size_shown(bytes))));
+        }
+        facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    fn show(&self, table: &Table, conditions: &Conditions) -> Outcome {
+    /// The figures were hard to come by: they are printed whatever becomes of the files.
+    fn show(&self, report: &Report, section: Option<&Section>) -> Outcome {
+        let tables = report::markdown(report);
+        if self.json {
+            say(&format!("{:#}", report::json(report)));
+        } else {
+            say(tables.trim_end());
+        }
         if let Some(path) = &self.html {
-            std::fs::write(path, page::html(table, conditions)).map_err(|error| {
-                Failure::at(Exit::Failed, &format!("cannot write the page ({error})"), path, "")
+            std::fs::write(path, page::html(report)).map_err(|error| {
+                let what = format!("cannot write the page ({})", said(&error));
+                Failure::at(Exit::Failed, &what, path, "")
             })?;
         }
-        if self.json {
-            println!("{:#}", report::json(table, conditions));
-        } else {
-            print!("{}", report::markdown(table, conditions));
-        }
-        Ok(())
+        section.map_or(Ok(()), |section| section.write(&tables))
     }
+}
+
+/// Does it in another thread: signals go to the first one, which is thus never stuck in a system call.
+fn aside<T: Send>(work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+    let panicked = |_| Err(Failure::new(Exit::Failed, "the benchmark panicked", ""));
+    thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(panicked))
+}
+
+/// How far it is; on a terminal only.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new() -> Self {
+        let bar = ProgressBar::new(1);
+        let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {elapsed} {wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self(bar)
+    }
+}
+
+impl Tell for Bar {
+    fn step(&mut self, done: usize, all: usize, what: &str) {
+        self.0.set_length(all as u64);
+        self.0.set_position(done as u64);
+        self.0.set_message(what.to_owned());
+        self.0.tick();
+    }
+
+    fn note(&mut self, note: &str) {
+        self.0.suspend(|| eprintln!("esker: {note}"));
+    }
+}
+
+fn files(word: &str) -> Result<u64, String> {
+    let count = parse_count(word).filter(|count| (1..=FILES_MAX).contains(count));
+    count.ok_or_else(|| "give a number of files from 1 to 100M, as in 10K".to_owned())
 }

@@ -38,7 +38,7 @@ pub struct Cli {
 enum Verb {
     Mount(mount::Mount),
     Umount(umount::Umount),
-    Bench(bench::Bench),
+    Bench(Box<bench::Bench>),
     #[command(hide = true)]
     NullServer(null_server::NullServer),
 }

@@ -1,123 +1,92 @@
 //! Many small files in one directory: the experiment of "how far do directories scale?".
 
-use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, openat, statat, unlinkat};
-use rustix::io::write;
-
-use super::{Run, Scatter, drop_names};
+use super::super::files::Files;
+use super::super::stop;
+use super::{Run, Scatter, file_name};
 
 const LOOKUPS: u64 = 1000;
 
 /// Each number of files in turn.
-pub fn run(run: &mut Run<'_>, place: &Path) -> io::Result<()> {
+pub fn run<F: Files>(run: &mut Run<'_>, place: &F) -> io::Result<()> {
     for count in run.settings.files.clone() {
-        one(run, place, count)?;
+        run.files = Some(count);
+        let name = count.to_string();
+        one(run, &place.make_dir(&name)?, count)?;
+        place.remove_dir(&name)?;
     }
     Ok(())
 }
 
-fn one(run: &mut Run<'_>, place: &Path, count: u64) -> io::Result<()> {
-    let path = place.join(count.to_string());
-    fs::create_dir(&path)?;
-    let dir = open_dir(&path)?;
-    run.rate(format!("create {count}"), count, || create(&dir, count))?;
-    for state in ["cold", "warm"] {
-        // Without root there is no cold: the rows are left out rather than mislabelled.
-        let asked = state == "warm" || drop_names();
-        if asked {
-            run.rate(format!("look up {LOOKUPS} of {count}, {state}"), LOOKUPS, || {
-                look_up(&dir, count)
-            })?;
+fn one<F: Files>(run: &mut Run<'_>, dir: &F, count: u64) -> io::Result<()> {
+    type Step<F> = fn(&F, u64) -> io::Result<()>;
+    let steps: [(&str, u64, Step<F>); 3] = [
+        ("look up 1000", LOOKUPS, look_up),
+        ("list", count, list),
+        ("list and stat", count, list_and_stat),
+    ];
+    run.rate("create", count, || create(dir, count))?;
+    for (row, operations, step) in steps {
+        // Whoever cannot have the caches dropped has no cold row, rather than one with a wrong name.
+        if F::CACHED && dir.drop_caches() {
+            run.rate(format!("{row}, cold"), operations, || step(dir, count))?;
         }
+        run.rate(format!("{row}, warm"), operations, || step(dir, count))?;
     }
-    for state in ["cold", "warm"] {
-        if state == "warm" || drop_names() {
-            run.rate(format!("list {count}, {state}"), count, || {
-                list(&path, |_, _| Ok(()), count)
-            })?;
-        }
-    }
-    for state in ["cold", "warm"] {
-        if state == "warm" || drop_names() {
-            run.rate(format!("list and stat {count}, {state}"), count, || {
-                list(&path, stat, count)
-            })?;
-        }
-    }
-    run.rate(format!("remove {count}"), count, || remove(&path, count))?;
-    fs::remove_dir(&path)
+    run.rate("remove", count, || remove(dir, count))
 }
 
-fn open_dir(path: &Path) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
-}
-
-fn name(number: u64) -> String {
-    format!("file-{number:07}")
-}
-
-fn create(dir: &OwnedFd, count: u64) -> io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+fn create<F: Files>(dir: &F, count: u64) -> io::Result<()> {
     for number in 0..count {
-        let file = openat(dir, name(number), flags, Mode::from_raw_mode(0o644))?;
-        write(&file, b"four")?;
+        stop::check()?;
+        let file = dir.create(&file_name(number), false)?;
+        dir.write_at(&file, 0, b"four")?;
     }
     Ok(())
 }
 
-fn look_up(dir: &OwnedFd, count: u64) -> io::Result<()> {
+fn look_up<F: Files>(dir: &F, count: u64) -> io::Result<()> {
     let mut scatter = Scatter::new(count);
-    for _ in 0..LOOKUPS {
-        statat(dir, name(scatter.below(count)), AtFlags::SYMLINK_NOFOLLOW)?;
-    }
-    Ok(())
+    (0..LOOKUPS).try_for_each(|_| dir.look_up(file_name(scatter.below(count)).as_bytes()))
 }
 
-fn stat(dir: &OwnedFd, name: &std::ffi::CStr) -> io::Result<()> {
-    statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(())
+fn list<F: Files>(dir: &F, count: u64) -> io::Result<()> {
+    counted(dir, count, |_| Ok(()))
+}
+
+fn list_and_stat<F: Files>(dir: &F, count: u64) -> io::Result<()> {
+    counted(dir, count, |name| dir.look_up(name))
 }
 
 /// Reads the whole directory; that it holds what was made is part of the work.
-fn list(
-    path: &Path,
-    mut each: impl FnMut(&OwnedFd, &std::ffi::CStr) -> io::Result<()>,
+fn counted<F: Files>(
+    dir: &F,
     expected: u64,
+    mut each: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let dir = open_dir(path)?;
-    let mut buffer = Vec::with_capacity(64 * 1024);
-    let mut entries = RawDir::new(&dir, buffer.spare_capacity_mut());
     let mut count = 0;
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            each(&dir, entry.file_name())?;
-            count += 1;
-        }
-    }
+    dir.list(&mut |name| {
+        stop::check()?;
+        count += 1;
+        each(name)
+    })?;
     if count == expected {
         return Ok(());
     }
     Err(io::Error::other(format!("{count} entries listed where {expected} were made")))
 }
 
-fn remove(path: &Path, count: u64) -> io::Result<()> {
-    let dir = open_dir(path)?;
+/// As rm(1) does: listed first.
+fn remove<F: Files>(dir: &F, count: u64) -> io::Result<()> {
     let mut names = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
-    list(
-        path,
-        |_, name| {
-            names.push(name.to_owned());
-            Ok(())
-        },
-        count,
-    )?;
+    counted(dir, count, |name| {
+        names.push(name.to_vec());
+        Ok(())
+    })?;
     for name in names {
-        unlinkat(&dir, name, AtFlags::empty())?;
+        stop::check()?;
+        dir.remove(&name)?;
     }
     Ok(())
 }

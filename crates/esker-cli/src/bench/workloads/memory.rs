@@ -3,60 +3,126 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::super::stats::Unit;
-use super::Run;
+use super::super::stop;
+use super::{Run, Scatter, file_name, float, tree};
 
-/// One big file, then many tiny ones.
+/// Files of the tree that stands for redis's sources where no archive is given.
+const TREE_FILES: u64 = 1700;
+const TREE_DIRS: u64 = 150;
+
+/// What is stored each time.
+struct Load {
+    what: String,
+    /// The unit in which memory is counted: bytes stored, or files.
+    of: Of,
+    fill: fn(&Run<'_>, &Path) -> io::Result<()>,
+}
+
+#[derive(Clone, Copy)]
+enum Of {
+    Bytes,
+    Files(u64),
+}
+
+/// A source tree, many tiny files, one big file.
 pub fn run(run: &mut Run<'_>, place: &Path) -> io::Result<()> {
-    let bytes = run.settings.bytes;
-    big(run, place, bytes)?;
-    let most = run.settings.files.iter().copied().max().unwrap_or(0);
-    tiny(run, place, most)
+    let count = run.settings.most_files();
+    let tree = if run.settings.archive.is_some() { "the archive" } else { "a source tree" };
+    let loads = [
+        Load { what: tree.to_owned(), of: Of::Bytes, fill: sources },
+        Load { what: "files of 4 bytes".to_owned(), of: Of::Files(count), fill: tiny },
+        Load { what: "one file".to_owned(), of: Of::Bytes, fill: big },
+    ];
+    loads.iter().try_for_each(|load| load.measure(run, place))
 }
 
-fn resident(run: &Run<'_>) -> io::Result<f64> {
-    let bytes = run.target.resident().ok_or_else(|| io::Error::other("the daemon is gone"))?;
-    #[expect(clippy::cast_precision_loss, reason = "amounts stay far below 2^52")]
-    Ok(bytes as f64)
+impl Load {
+    fn measure(&self, run: &mut Run<'_>, place: &Path) -> io::Result<()> {
+        stop::check()?;
+        let dir = place.join("load");
+        let before = settled(run)?;
+        fs::create_dir(&dir)?;
+        (self.fill)(run, &dir)?;
+        rustix::fs::syncfs(File::open(&dir)?)?;
+        let full = settled(run)? - before;
+        run.files = None;
+        let what = &self.what;
+        match self.of {
+            Of::Bytes => {
+                let stored = float(tree::walk(&dir)?);
+                run.note(format!("{what}, bytes stored"), Unit::Bytes, stored);
+                run.note(format!("{what}, memory for each byte"), Unit::Times, full / stored);
+            }
+            Of::Files(count) => {
+                run.files = Some(count);
+                run.note(format!("{what}, memory for each"), Unit::Bytes, full / float(count));
+            }
+        }
+        fs::remove_dir_all(&dir)?;
+        let left = (settled(run)? - before).max(0.0);
+        run.note(format!("{what}, memory left when removed"), Unit::Bytes, left);
+        Ok(())
+    }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "amounts stay far below 2^52")]
-fn big(run: &mut Run<'_>, place: &Path, bytes: u64) -> io::Result<()> {
-    let before = resident(run)?;
-    let path = place.join("big");
+/// Memory of the daemon once it does not change any more: what is removed is given back a little later.
+fn settled(run: &Run<'_>) -> io::Result<f64> {
+    const STEPS: usize = 50;
+    const STEP: Duration = Duration::from_millis(100);
+    const STILL: u64 = 64 << 10;
+    let resident = || run.target.resident().ok_or_else(|| io::Error::other("the daemon is gone"));
+    let mut last = resident()?;
+    for _ in 0..STEPS {
+        sleep(STEP);
+        let now = resident()?;
+        let change = last.abs_diff(now);
+        last = now;
+        if change <= STILL {
+            break;
+        }
+    }
+    Ok(float(last))
+}
+
+fn big(run: &Run<'_>, dir: &Path) -> io::Result<()> {
     let piece = vec![0x3c; 1 << 20];
-    let mut file = File::create_new(&path)?;
-    for _ in 0..bytes >> 20 {
+    let mut file = File::create_new(dir.join("big"))?;
+    for _ in 0..run.settings.bytes >> 20 {
+        stop::check()?;
         file.write_all(&piece)?;
     }
-    file.sync_all()?;
-    drop(file);
-    let full = resident(run)?;
-    run.note("one file, memory for each byte stored", Unit::Times, (full - before) / bytes as f64);
-    fs::remove_file(&path)?;
-    let after = resident(run)?;
-    run.note("one file, memory left when removed", Unit::Bytes, (after - before).max(0.0));
+    file.sync_all()
+}
+
+fn tiny(run: &Run<'_>, dir: &Path) -> io::Result<()> {
+    for number in 0..run.settings.most_files() {
+        stop::check()?;
+        fs::write(dir.join(file_name(number)), b"four")?;
+    }
     Ok(())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "amounts stay far below 2^52")]
-fn tiny(run: &mut Run<'_>, place: &Path, count: u64) -> io::Result<()> {
-    let before = resident(run)?;
-    let dir = place.join("tiny");
-    fs::create_dir(&dir)?;
-    for number in 0..count {
-        fs::write(dir.join(format!("file-{number:07}")), b"four")?;
+/// The archive, or a tree with as many files and bytes as redis's: sizes from 64 bytes to 64 KiB, each
+/// power of two as often as the next.
+fn sources(run: &Run<'_>, dir: &Path) -> io::Result<()> {
+    if let Some(archive) = &run.settings.archive {
+        return tree::unpack(archive, dir);
     }
-    let full = resident(run)?;
-    let row = format!("{count} files of 4 bytes, memory for each");
-    run.note(row, Unit::Bytes, (full - before) / count as f64);
-    fs::remove_dir_all(&dir)?;
-    let after = resident(run)?;
-    run.note(
-        format!("{count} files, memory left when removed"),
-        Unit::Bytes,
-        (after - before).max(0.0),
-    );
+    let mut scatter = Scatter::new(TREE_FILES);
+    let bytes = vec![b'/'; 1 << 16];
+    for number in 0..TREE_FILES {
+        stop::check()?;
+        let place = dir.join(format!("dir-{}", number % TREE_DIRS));
+        if number < TREE_DIRS {
+            fs::create_dir(&place)?;
+        }
+        let most = 1 << (6 + scatter.below(11));
+        let len = usize::try_from(most / 2 + scatter.below(most / 2)).unwrap_or(0);
+        fs::write(place.join(file_name(number)), &bytes[..len])?;
+    }
     Ok(())
 }

@@ -1,0 +1,361 @@
+//! `esker bench` measures what it says, tells what it left out, and leaves nothing behind.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use common::{ESKER, Killed, Scratch, can_mount, errors, esker, is_alive, tar, within_seconds};
+use serde_json::Value;
+
+/// `esker bench` with mount points in the scratch directory, small sizes and one round.
+fn bench(scratch: &Scratch, arguments: &[&str]) -> Command {
+    let mut command = Command::new(ESKER);
+    command.arg("bench").args(arguments).arg("--scratch").arg(scratch.path("."));
+    command.args(["--rounds", "1", "--files", "20,40", "--bytes", "4M"]).stdin(Stdio::null());
+    command
+}
+
+fn run(scratch: &Scratch, arguments: &[&str]) -> Output {
+    bench(scratch, arguments).output().unwrap()
+}
+
+#[track_caller]
+fn report(output: &Output, status: i32) -> Value {
+    assert_eq!(output.status.code(), Some(status), "{}", errors(output));
+    serde_json::from_slice(&output.stdout).expect("standard output is one JSON value")
+}
+
+/// Rows that have figures of this target.
+fn rows_of(report: &Value, target: &str) -> usize {
+    let rows = report["rows"].as_array().unwrap();
+    rows.iter().filter(|row| row["targets"][target]["median"].as_f64().is_some()).count()
+}
+
+/// Some note holds all of these words.
+#[track_caller]
+fn noted(report: &Value, words: &[&str]) {
+    let notes = report["notes"].as_array().unwrap();
+    let holds = |note: &Value| words.iter().all(|word| note.as_str().unwrap().contains(word));
+    assert!(notes.iter().any(holds), "{words:?} not in {notes:?}");
+}
+
+/// No mount, directory or image of the bench is there any more.
+#[track_caller]
+fn nothing_left(scratch: &Scratch) {
+    let ours = |place: &Path| {
+        let entries = fs::read_dir(place).unwrap().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("esker-bench-")).collect::<Vec<_>>()
+    };
+    assert_eq!(ours(&scratch.path(".")), [""; 0]);
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains(scratch.path("esker-bench-").to_str().unwrap()), "{mounts}");
+}
+
+#[track_caller]
+fn no_image_of(pid: u32) {
+    let images = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let mut names = images.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let found = names.find(|name| name.starts_with(&format!("esker-bench-{pid}-")));
+    assert_eq!(found, None);
+}
+
+#[test]
+fn mistakes_are_named_and_nothing_is_measured() {
+    let scratch = Scratch::new();
+    let file = scratch.file("plain", b"");
+    let plain = file.to_str().unwrap();
+    for (arguments, words) in [
+        (&["dri"][..], &["no such workload: dri", "did you mean dir?", "library"][..]),
+        (&["dir", "--on", "men:"], &["no such target: men:", "did you mean mem:?"]),
+        (&["dir", "--on", "/no/such/place"], &["no such target: /no/such/place", "tmpfs:"]),
+        (&["dir", "--on", plain], &["no such target", "plain", "a directory that exists"]),
+        (&["dir", "--on", "tmpfs:x"], &["no such target: tmpfs:x"]),
+        (&["dir", "--on", "mem:sise=1M"], &["unknown mount option: sise", "size="]),
+        (&["dir", "-o", "transport=wire"], &["transport=wire"]),
+        (&["dir", "--loop", "zfs"], &["zfs", "ext4, xfs, btrfs"]),
+        (&["tree"], &["tree has no tree", "--archive or --repository"]),
+        (&["tree", "--archive", "/no/such.tar"], &["no such file", "/no/such.tar"]),
+        (&["dir", "--pin", "99999"], &["cannot pin to CPU 99999", "nproc"]),
+        (&["dir", "--markdown", "/tmp/x.md"], &["--title"]),
+        (&["dir", "--markdown", "/no/place/x.md", "--title", "T"], &["/no/place/x.md"]),
+        (&["dir", "--html", "/tmp"], &["cannot be written to: /tmp"]),
+    ] {
+        let output = run(&scratch, arguments);
+        let text = errors(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(text.starts_with("esker: ") && output.stdout.is_empty(), "{text}");
+        for word in words {
+            assert!(text.contains(word), "{word} is not in: {text}");
+        }
+    }
+    for arguments in [
+        ["--files", "0"],
+        ["--files", "1G"],
+        ["--files", "10,,20"],
+        ["--bytes", "1K"],
+        ["--bytes", "9999T"],
+        ["--bytes", "much"],
+        ["--rounds", "0"],
+        ["--scratch", "/no/such/place"],
+    ] {
+        let output = esker(["bench", "dir", "--on", "lib:"].iter().chain(&arguments));
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", errors(&output));
+        assert!(errors(&output).contains(arguments[0]), "{}", errors(&output));
+    }
+    let told = report(&run(&scratch, &["dri", "--json"]), 2);
+    assert!(told["error"].as_str().unwrap().contains("no such workload"));
+    nothing_left(&scratch);
+}
+
+#[test]
+fn figures_come_as_json_page_and_markdown() {
+    let scratch = Scratch::new();
+    let dir = scratch.dir("there");
+    let markdown = scratch.file("notes.md", b"# Mine\n\nKeep this.\n");
+    let html = scratch.path("page.html");
+    let place = dir.to_str().unwrap();
+    let arguments = [
+        "dir",
+        "append",
+        "fio",
+        "library",
+        "--on",
+        "lib:",
+        "--on",
+        place,
+        "--pin",
+        "0",
+        "--json",
+        "--title",
+        "Here and now",
+        "--markdown",
+        markdown.to_str().unwrap(),
+        "--html",
+        html.to_str().unwrap(),
+    ];
+    let first = report(&run(&scratch, &arguments), 0);
+    assert!(rows_of(&first, "library") > 50 && rows_of(&first, place) > 20, "{first:#}");
+    for (name, value) in [("placement", "CPU 0"), ("rounds", "1, "), ("command", "esker bench dir")]
+    {
+        let told = first["conditions"][name].as_str().unwrap();
+        assert!(told.contains(value), "{told}");
+    }
+    for name in ["date", "kernel", "CPU", "memory", "load average at start", "version"] {
+        assert!(first["conditions"][name].is_string(), "{name}");
+    }
+    let grown = "dir: cost of each among 40 files, 1 among 20";
+    assert!(first["rows"].as_array().unwrap().iter().any(|row| row["workload"] == grown));
+    let text = fs::read_to_string(&markdown).unwrap();
+    assert!(text.starts_with("# Mine\n\nKeep this.\n\n## Here and now\n"), "{text}");
+    assert!(text.contains("| create, 40 files |") && text.contains("- placement: client"));
+    let page = fs::read_to_string(&html).unwrap();
+    assert!(page.contains("<svg") && !page.contains("src=") && !page.contains("http"));
+
+    fs::write(&markdown, text.replace("## Here and now\n", "## Here and now\n\nA remark.\n"))
+        .unwrap();
+    report(&run(&scratch, &arguments), 0);
+    let again = fs::read_to_string(&markdown).unwrap();
+    assert!(again.contains("Keep this.") && again.contains("\n\nA remark.\n"), "{again}");
+    assert_eq!(again.matches("| create, 40 files |").count(), 1);
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    nothing_left(&scratch);
+}
+
+#[test]
+fn what_cannot_be_written_to_is_left_out() {
+    let scratch = Scratch::new();
+    let output = run(&scratch, &["append", "--on", "/proc", "--on", "lib:", "--json"]);
+    let told = report(&output, 1);
+    noted(&told, &["/proc left out", "cannot write", "the others run without it"]);
+    assert_eq!((rows_of(&told, "library"), rows_of(&told, "/proc")), (2, 0));
+    assert!(errors(&output).contains("/proc left out"));
+    let misfit = run(&scratch, &["library", "--on", scratch.path(".").to_str().unwrap()]);
+    assert_eq!(misfit.status.code(), Some(1));
+    assert!(errors(&misfit).contains("it calls Esker in process"), "{}", errors(&misfit));
+    let alone = run(&scratch, &["append", "--on", "/proc"]);
+    assert_eq!(alone.status.code(), Some(1));
+    assert!(errors(&alone).contains("nothing was measured"), "{}", errors(&alone));
+    nothing_left(&scratch);
+}
+
+#[test]
+fn without_loop_devices_the_others_run() {
+    let scratch = Scratch::new();
+    let tools = scratch.dir("tools");
+    let told = |arguments: &[&str]| {
+        let mut command = bench(&scratch, arguments);
+        let child = command.env("PATH", &tools).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = child.spawn().unwrap();
+        let pid = child.id();
+        let told = report(&child.wait_with_output().unwrap(), 1);
+        no_image_of(pid);
+        assert_eq!(rows_of(&told, "library"), 2);
+        told
+    };
+    let arguments = ["append", "--on", "lib:", "--loop", "xfs,ext4", "--json"];
+    if !Path::new("/dev/loop-control").exists() {
+        return noted(&told(&arguments), &["ext4-loop left out", "no loop devices"]);
+    }
+    let none = told(&arguments);
+    noted(&none, &["xfs-loop left out", "cannot run mkfs.xfs", "install it"]);
+    noted(&none, &["ext4-loop left out", "cannot run mkfs.ext4"]);
+    for (name, script) in [
+        ("mkfs.ext4", "#!/bin/sh\nexit 0\n"),
+        ("mount", "#!/bin/sh\necho failed to setup loop device for $3 >&2\nexit 32\n"),
+    ] {
+        let path = scratch.file(&format!("tools/{name}"), script.as_bytes());
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    noted(&told(&arguments), &["ext4-loop left out", "loop device", "modprobe loop"]);
+    nothing_left(&scratch);
+}
+
+#[test]
+fn a_loop_device_holds_a_file_system() {
+    if !can_mount() || !Path::new("/dev/loop-control").exists() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let output = run(&scratch, &["dir", "--on", "tmpfs:", "--loop", "ext4", "--json"]);
+    if output.status.code() == Some(1) {
+        // Not every kernel and machine has what it takes; then it says so.
+        return noted(&report(&output, 1), &["ext4-loop left out"]);
+    }
+    assert!(rows_of(&report(&output, 0), "ext4-loop") > 20);
+    nothing_left(&scratch);
+}
+
+#[test]
+fn too_small_a_target_is_told() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let output = run(&scratch, &["append", "--on", "mem:size=2M", "--on", "lib:", "--json"]);
+    let told = report(&output, 1);
+    noted(&told, &["append failed on esker,size=2M", "No space left", "fewer --files or --bytes"]);
+    assert_eq!((rows_of(&told, "library"), rows_of(&told, "esker,size=2M")), (2, 0));
+    nothing_left(&scratch);
+}
+
+#[test]
+fn mounts_are_measured_beside_the_bound() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let targets = ["--on", "null:", "--on", "mem:no_writeback", "--on", "mem:no_writeback"];
+    let entries = [tar::entry(b"top/", b'5', b""), tar::entry(b"top/inside", b'0', b"inside")];
+    let archive = scratch.file("top.tar", &tar::archive(&entries));
+    let archive =
+        ["--archive", archive.to_str().unwrap(), "--build", "test -e inside && echo built"];
+    let workloads = ["dir", "tree", "memory", "clients", "-o", "transport=device", "--json"];
+    let arguments = [&workloads[..], &targets, &archive].concat();
+    let told = report(&run(&scratch, &arguments), 0);
+    let esker = "esker,transport=device,no_writeback";
+    assert!(rows_of(&told, esker) > 30, "{told:#}");
+    assert_eq!(rows_of(&told, esker), rows_of(&told, &format!("{esker} #2")));
+    noted(&told, &["tree is not for null", "hold"]);
+    assert_eq!(told["conditions"][esker], "transport over the device, no writeback");
+    nothing_left(&scratch);
+}
+
+#[test]
+fn without_rights_for_io_uring_the_device_is_run_instead() {
+    let enabled = fs::read_to_string("/sys/module/fuse/parameters/enable_uring");
+    if !can_mount() || enabled.is_ok_and(|text| text.trim() == "Y") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let told = report(&run(&scratch, &["append", "--on", "mem:transport=ring", "--json"]), 1);
+    noted(&told, &["esker,transport=ring left out", "io_uring", "run instead"]);
+    assert_eq!(rows_of(&told, "esker,transport=device"), 2);
+    nothing_left(&scratch);
+}
+
+/// The bench with a mount on which it is at work for long, and the daemon of that.
+fn at_work(scratch: &Scratch, more: &[&str]) -> (Killed, u64) {
+    let mut command = Command::new(ESKER);
+    command.args(["bench", "dir", "--on", "mem:", "--rounds", "1", "--json"]).args(more);
+    command.arg("--scratch").arg(scratch.path(".")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let bench = Killed(command.spawn().unwrap());
+    let pid = bench.0.id();
+    let place = scratch.path(format!("esker-bench-{pid}/target-0/dir"));
+    assert!(within_seconds(|| place.exists()), "no work seen in {}", place.display());
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let children =
+        threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap());
+    let children: String = children.collect();
+    let daemon = children.split_whitespace().next().unwrap().parse().unwrap();
+    (bench, daemon)
+}
+
+fn signal(pid: u64, name: &str) {
+    let sent = Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+fn output(mut bench: Killed) -> Output {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let (out, err) = (bench.0.stdout.take(), bench.0.stderr.take());
+    std::io::Read::read_to_end(&mut out.unwrap(), &mut stdout).unwrap();
+    std::io::Read::read_to_end(&mut err.unwrap(), &mut stderr).unwrap();
+    Output { status: bench.0.wait().unwrap(), stdout, stderr }
+}
+
+#[test]
+fn a_target_that_dies_is_left_out_and_cleaned_up() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (bench, daemon) = at_work(&scratch, &["--on", "lib:", "--files", "200K"]);
+    signal(daemon, "-KILL");
+    let told = report(&output(bench), 1);
+    noted(&told, &["dir failed on esker", "left out"]);
+    noted(&told, &["esker cannot be used any more"]);
+    assert_eq!(rows_of(&told, "library"), 5);
+    nothing_left(&scratch);
+}
+
+#[test]
+fn a_signal_stops_it_and_it_cleans_up() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let there = scratch.dir("there");
+    let on = ["--on", there.to_str().unwrap(), "--files", "10M"];
+    for name in ["-INT", "-TERM"] {
+        let (bench, daemon) = at_work(&scratch, &on);
+        signal(bench.0.id().into(), name);
+        let output = output(bench);
+        let told = report(&output, 1);
+        assert!(told["error"].as_str().unwrap().contains("stopped by a signal"), "{told}");
+        assert!(!is_alive(daemon));
+        assert_eq!(fs::read_dir(&there).unwrap().count(), 0);
+        nothing_left(&scratch);
+    }
+}
+
+/// Whoever waits for a server that hangs cannot be interrupted: then the server has to go.
+#[test]
+fn a_second_signal_ends_a_server_that_hangs() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (bench, daemon) = at_work(&scratch, &["--files", "10M"]);
+    signal(daemon, "-STOP");
+    let pid = u64::from(bench.0.id());
+    signal(pid, "-INT");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(is_alive(pid), "it waits for its server");
+    signal(pid, "-INT");
+    let told = report(&output(bench), 1);
+    assert!(told["error"].as_str().unwrap().contains("stopped by a signal"), "{told}");
+    nothing_left(&scratch);
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Measures Esker beside the limit of FUSE and the kernel's file systems, and writes the tables into
+# docs/benchmarks.md, each in place of the one before; everything else in that file stays.
+#
+#   sudo scripts/bench.sh [NAME...]
+#
+# NAME is one of: directories append fio trees memory disks transports library; all of them, an hour
+# and a half, where none is given. Files go through the kernel's caches: without root nothing is cold.
+#
+#   ESKER_ROUNDS       how often each (default 3)
+#   ESKER_FILES        sizes of directories (default 1K,10K,100K,1M)
+#   ESKER_ARCHIVE      a source tree to unpack (default: Esker's own)
+#   ESKER_BUILD        the command that builds it (default: none)
+#   ESKER_REPOSITORY   a git repository to clone (default: Esker's own)
+#   ESKER_PAGE         the file to write (default docs/benchmarks.md)
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+cd "$here"
+
+names=(directories append fio trees memory disks transports library)
+[ $# -gt 0 ] || set -- "${names[@]}"
+for name in "$@"; do
+    case " ${names[*]} " in
+        *" $name "*) ;;
+        *) echo "esker: no such measurement: $name: there are ${names[*]}" >&2; exit 2 ;;
+    esac
+done
+
+scripts/setup.sh
+cargo build --release --locked -p esker-cli
+target=$(scripts/target.sh)
+page=${ESKER_PAGE:-docs/benchmarks.md}
+files=${ESKER_FILES:-1K,10K,100K,1M}
+cpus=$(taskset -cp $$)
+cpu=${cpus##*[ ,-]}
+[ "$(id -u)" = 0 ] || echo "esker: not root: some targets and all cold rows will be left out" >&2
+
+incomplete=
+measure() { # TITLE ARGUMENTS...
+    local title=$1
+    shift
+    echo "== $title" >&2
+    "$target/release/esker" bench "$@" --rounds "${ESKER_ROUNDS:-3}" \
+        --markdown "$page" --title "$title" >/dev/null || incomplete="$incomplete, $title"
+}
+both() { # TITLE ARGUMENTS...: as the scheduler places client and server, and on one CPU
+    measure "$@"
+    local title=$1
+    shift
+    measure "$title, on one CPU" "$@" --pin "$cpu"
+}
+
+# Esker's own source, as git has it.
+own() {
+    mkdir -p target/bench
+    git archive --prefix=esker/ -o target/bench/esker.tar HEAD
+    echo target/bench/esker.tar
+}
+
+for name in "$@"; do
+    case $name in
+        directories)
+            both "Directories" dir --on null: --on mem: --on tmpfs: --files "$files" ;;
+        append)
+            both "Appending" append --on null: --on mem: --on tmpfs: --on lib: --bytes 100M ;;
+        fio)
+            both "Reading and writing" fio --on null: --on mem: --on tmpfs: --bytes 256M ;;
+        trees)
+            tree=(--archive "${ESKER_ARCHIVE:-$(own)}" --repository "${ESKER_REPOSITORY:-.}")
+            [ -z "${ESKER_BUILD:-}" ] || tree+=(--build "$ESKER_BUILD")
+            both "Source trees" tree --on tmpfs: --on mem: "${tree[@]}" ;;
+        memory)
+            tree=()
+            [ -z "${ESKER_ARCHIVE:-}" ] || tree=(--archive "$ESKER_ARCHIVE")
+            measure "Memory" memory --on mem: --files 1M --bytes 1G "${tree[@]}" ;;
+        disks)
+            measure "Beside file systems for disks" dir append --on mem: --loop ext4,xfs,btrfs \
+                --files 10K,100K ;;
+        transports)
+            targets=()
+            for kind in null mem; do
+                for way in device ring; do
+                    targets+=(--on "$kind:transport=$way" --on "$kind:transport=$way,no_writeback")
+                done
+            done
+            measure "Transports" dir append clients "${targets[@]}" --files 10K ;;
+        library)
+            measure "The library" library --on lib: --files 10K,1M ;;
+    esac
+done
+
+[ -z "$incomplete" ] || { echo "esker: not all could be run, the page says what: ${incomplete#, }" >&2; exit 1; }
