@@ -23,6 +23,7 @@ pub fn failure(error: &MountError) -> Failure {
         | MountError::AlreadyMounted { .. }
         | MountError::NotMounted { .. }
         | MountError::Busy { .. }
+        | MountError::NotYours { .. }
         | MountError::Unreadable { .. } => Exit::MountPoint,
         _ => Exit::Failed,
     };

@@ -4,12 +4,14 @@ mod common;
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use common::{
-    Killed, Scratch, can_mount, command, errors, esker, is_alive, is_mounted, mount, within_seconds,
+    ESKER, Killed, Scratch, can_mount, command, errors, esker, is_alive, is_mounted, mount,
+    within_seconds,
 };
 use serde_json::Value;
 
@@ -170,6 +172,38 @@ fn options_reach_the_mount() {
     mount(&dir, &["-o", "ro,umask=027"]);
     assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o7777, 0o750);
     assert_eq!(fs::write(dir.join("f"), "x").unwrap_err().raw_os_error(), Some(30), "EROFS");
+}
+
+/// Through fusermount3, which is set-uid; nobody else may come in, not even root.
+#[test]
+fn a_user_without_privileges_mounts_what_is_his() {
+    const NOBODY: u32 = 65534;
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.dir("m");
+    // The program itself may lie where that user cannot go; fs::copy would leave it open for
+    // writing in what other tests start meanwhile.
+    let program = scratch.path("esker");
+    assert!(Command::new("cp").arg(ESKER).arg(&program).status().unwrap().success());
+    let run = |program: &Path, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).uid(NOBODY).gid(NOBODY).output().unwrap()
+    };
+    let point = dir.to_str().unwrap();
+    let refused = run(&program, &["mount", "mem:", point]);
+    common::refused(&refused, 3, &[point, "not yours"], &dir);
+
+    chown(&dir, Some(NOBODY), Some(NOBODY)).unwrap();
+    let pid = report(&run(&program, &["mount", "--json", "mem:", point]))["pid"].as_u64().unwrap();
+    assert!(is_mounted(&dir));
+    let script = "set -e; cd \"$0\"; echo kept >f; ln f g; mv g h; cat h; stat -c %u:%h f";
+    let output = run(Path::new("sh"), &["-c", script, point]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "kept\n65534:2\n", "{}", errors(&output));
+    let output = run(&program, &["umount", point]);
+    assert!(output.status.success() && !is_mounted(&dir), "{}", errors(&output));
+    assert!(within_seconds(|| !is_alive(pid)), "the daemon stays");
 }
 
 #[test]

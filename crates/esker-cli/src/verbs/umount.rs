@@ -1,6 +1,8 @@
 //! `esker umount`: give a mount back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 use esker_fuse::MountError;
@@ -12,6 +14,10 @@ use crate::mounts;
 
 /// Processes that are named when a mount is in use.
 const USERS_MAX: usize = 5;
+/// How often, and how long apart, a mount in use is tried again: who just looked at it, or was
+/// started a moment ago, has let go of it by then.
+const TRIES: u32 = 10;
+const TRY_AGAIN: Duration = Duration::from_millis(25);
 
 /// Unmount an Esker file system; what a memory file system held is gone then.
 ///
@@ -52,7 +58,7 @@ impl Umount {
             }
             Some(_) => {}
         }
-        unmount(&point, self.lazy).map_err(|error| {
+        patiently(&point, self.lazy).map_err(|error| {
             let users = match error {
                 MountError::Busy { .. } => mounts::users(&point, USERS_MAX),
                 _ => Vec::new(),
@@ -71,4 +77,14 @@ impl Umount {
         }
         Ok(())
     }
+}
+
+fn patiently(point: &Path, lazily: bool) -> Result<(), MountError> {
+    for _ in 1..TRIES {
+        match unmount(point, lazily) {
+            Err(MountError::Busy { .. }) => thread::sleep(TRY_AGAIN),
+            done => return done,
+        }
+    }
+    unmount(point, lazily)
 }

@@ -23,6 +23,8 @@ pub enum MountError {
     NotMounted { dir: PathBuf },
     /// Somebody uses it.
     Busy { dir: PathBuf },
+    /// Users mount only on what they may write to, and with the sticky bit on what they own.
+    NotYours { dir: PathBuf },
     /// The directory cannot be looked at.
     Unreadable { dir: PathBuf, error: io::Error },
     /// The kernel has no FUSE, or this container no /dev/fuse.
@@ -96,6 +98,11 @@ impl fmt::Display for MountError {
                 f,
                 "{0}: in use; end what uses it (fuser -vm '{0}' lists that), or detach it with \
                  umount -l",
+                dir.display()
+            ),
+            Self::NotYours { dir } => write!(
+                f,
+                "{}: not yours to write to; without root's rights, mount on a directory of yours",
                 dir.display()
             ),
             Self::Unreadable { dir, error } => write!(f, "{}: {error}", dir.display()),

@@ -46,7 +46,7 @@ pub(super) fn mount(dir: &Path, options: &MountOptions) -> Result<(OwnedFd, Guar
             let _ = child.wait();
             Ok((fd, None))
         }
-        Ok(None) => Err(refusal(&mut child)),
+        Ok(None) => Err(refusal(&mut child, dir)),
         Err(errno) => Err(failed("recvmsg(2)")(errno.into())),
     }
 }
@@ -76,13 +76,13 @@ fn not_found(error: io::Error) -> MountError {
     }
 }
 
-fn refusal(child: &mut Child) -> MountError {
+fn refusal(child: &mut Child, dir: &Path) -> MountError {
     let mut words = Vec::new();
     if let Some(mut stderr) = child.stderr.take() {
         let _ = stderr.read_to_end(&mut words);
     }
     let _ = child.wait();
-    explain(&words, Path::new(""))
+    explain(&words, dir)
 }
 
 fn explain(words: &[u8], dir: &Path) -> MountError {
@@ -96,6 +96,11 @@ fn explain(words: &[u8], dir: &Path) -> MountError {
         MountError::DeviceForbidden
     } else if message.contains("device not found") {
         MountError::NoDevice
+    } else if ["write access to mountpoint", "not owned by"]
+        .iter()
+        .any(|part| message.contains(part))
+    {
+        MountError::NotYours { dir: dir.to_owned() }
     } else if message.contains("not found in") {
         MountError::NotMounted { dir: dir.to_owned() }
     } else {
