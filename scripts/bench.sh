@@ -4,11 +4,12 @@
 #
 #   sudo scripts/bench.sh [NAME...]
 #
-# NAME is one of: directories append fio trees memory disks transports library; all of them, an hour
-# and a half, where none is given. Files go through the kernel's caches: without root nothing is cold.
+# NAME is one of: directories million append fio trees memory disks transports library peers; all of
+# them, an hour and a half, where none is given (peers are built with Go). Files go through the
+# kernel's caches: without root nothing is cold.
 #
 #   ESKER_ROUNDS       how often each (default 3)
-#   ESKER_FILES        sizes of directories (default 1K,10K,100K,1M)
+#   ESKER_FILES        sizes of directories (default 1K,10K,100K)
 #   ESKER_ARCHIVE      a source tree to unpack (default: Esker's own)
 #   ESKER_BUILD        the command that builds it (default: none)
 #   ESKER_REPOSITORY   a git repository to clone (default: Esker's own)
@@ -19,7 +20,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 cd "$here"
 
-names=(directories append fio trees memory disks transports library)
+names=(directories million append fio trees memory disks transports library peers)
 [ $# -gt 0 ] || set -- "${names[@]}"
 for name in "$@"; do
     case " ${names[*]} " in
@@ -31,18 +32,20 @@ done
 scripts/setup.sh
 cargo build --release --locked -p esker-cli
 target=$(scripts/target.sh)
-page=${ESKER_PAGE:-docs/benchmarks.md}
-files=${ESKER_FILES:-1K,10K,100K,1M}
+page=$(realpath -m "${ESKER_PAGE:-docs/benchmarks.md}")
+files=${ESKER_FILES:-1K,10K,100K}
 cpus=$(taskset -cp $$)
 cpu=${cpus##*[ ,-]}
 [ "$(id -u)" = 0 ] || echo "esker: not root: some targets and all cold rows will be left out" >&2
 
 incomplete=
+# What runs the bench for us.
+through=()
 measure() { # TITLE ARGUMENTS...
     local title=$1
     shift
     echo "== $title" >&2
-    "$target/release/esker" bench "$@" --rounds "${ESKER_ROUNDS:-3}" \
+    "${through[@]}" "$target/release/esker" bench "$@" --rounds "${ESKER_ROUNDS:-3}" \
         --markdown "$page" --title "$title" >/dev/null || incomplete="$incomplete, $title"
 }
 both() { # TITLE ARGUMENTS...: as the scheduler places client and server, and on one CPU
@@ -63,14 +66,17 @@ for name in "$@"; do
     case $name in
         directories)
             both "Directories" dir --on null: --on mem: --on tmpfs: --files "$files" ;;
+        million)
+            both "A million files" dir --on null: --on mem: --on tmpfs: --files 10K,1M ;;
         append)
             both "Appending" append --on null: --on mem: --on tmpfs: --on lib: --bytes 100M ;;
         fio)
             both "Reading and writing" fio --on null: --on mem: --on tmpfs: --bytes 256M ;;
         trees)
-            tree=(--archive "${ESKER_ARCHIVE:-$(own)}" --repository "${ESKER_REPOSITORY:-.}")
+            archive=${ESKER_ARCHIVE:-$(own)}
+            tree=(--archive "$archive" --repository "${ESKER_REPOSITORY:-.}")
             [ -z "${ESKER_BUILD:-}" ] || tree+=(--build "$ESKER_BUILD")
-            both "Source trees" tree --on tmpfs: --on mem: "${tree[@]}" ;;
+            both "A source tree: $(basename "$archive")" tree --on tmpfs: --on mem: "${tree[@]}" ;;
         memory)
             tree=()
             [ -z "${ESKER_ARCHIVE:-}" ] || tree=(--archive "$ESKER_ARCHIVE")
@@ -86,6 +92,11 @@ for name in "$@"; do
                 done
             done
             measure "Transports" dir append clients "${targets[@]}" --files 10K ;;
+        peers)
+            through=(scripts/peers.sh)
+            measure "Beside other file systems in memory" dir append fio --on mem: {} --files 1K,10K \
+                --bytes 16M
+            through=() ;;
         library)
             measure "The library" library --on lib: --files 10K,1M ;;
     esac
