@@ -78,9 +78,9 @@ for name in "$@"; do
             [ -z "${ESKER_BUILD:-}" ] || tree+=(--build "$ESKER_BUILD")
             both "A source tree: $(basename "$archive")" tree --on tmpfs: --on mem: "${tree[@]}" ;;
         memory)
-            tree=()
-            [ -z "${ESKER_ARCHIVE:-}" ] || tree=(--archive "$ESKER_ARCHIVE")
-            measure "Memory" memory --on mem: --files 1M --bytes 1G "${tree[@]}" ;;
+            archive=${ESKER_ARCHIVE:-$(own)}
+            measure "Memory: $(basename "$archive")" memory --on mem: --files 1M --bytes 1G \
+                --archive "$archive" ;;
         disks)
             measure "Beside file systems for disks" dir append --on mem: --loop ext4,xfs,btrfs \
                 --files 10K,100K ;;

@@ -7,6 +7,7 @@
 mod background;
 mod bench;
 mod failure;
+mod housekeeping;
 mod import;
 mod log;
 mod mounts;

@@ -23,7 +23,7 @@ use signal_hook::iterator::Signals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::import::{self, Filled};
 use crate::options::Options;
-use crate::{log, mounts, units};
+use crate::{housekeeping, log, mounts, units};
 
 /// A mount that has not answered by then never will.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -62,7 +62,9 @@ pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Serve
     // From here on a signal must not end us half-way: it is taken up again when the mount answers.
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot take signals: {error}"), ""))?;
-    let (running, mounted) = attach(Arc::new(fs), &dir, plan.options)?;
+    let fs = Arc::new(fs);
+    housekeeping::start(&fs);
+    let (running, mounted) = attach(fs, &dir, plan.options)?;
     answers(mounted.dir())?;
     obey(signals, Arc::clone(&mounted))?;
     let report = json!({

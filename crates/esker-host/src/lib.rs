@@ -1,16 +1,18 @@
-//! What the operating system gives a file system: memory ([`Arena`]), time ([`SystemClock`]), a
+//! What the operating system gives a file system: memory ([`Arena`], [`give_back`]), time ([`SystemClock`]), a
 //! random number ([`seed`]).
 //!
 //! Below: the kernel. Above: doors and tools; the core asks for these things through the traits of
-//! `esker::ground`. Invariant: all unsafe code of the house that is not a door's is in `arena` and
-//! `huge`.
+//! `esker::ground`. Invariant: all unsafe code of the house that is not a door's is in `allocator`,
+//! `arena` and `huge`.
 
+mod allocator;
 mod arena;
 mod clock;
 mod huge;
 mod process;
 mod words;
 
+pub use allocator::give_back;
 pub use arena::Arena;
 pub use clock::SystemClock;
 pub use process::{resident_bytes, seed};
