@@ -14,6 +14,7 @@ mod mounts;
 mod near;
 mod options;
 mod progress;
+mod remount;
 mod serve;
 mod units;
 mod verbs;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use failure::Exit;
-use verbs::Cli;
+use verbs::{BY_MOUNT8, Cli};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(words()) {
@@ -43,7 +44,7 @@ fn words() -> Vec<OsString> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     let source = words.get(1).is_some_and(|word| word.as_encoded_bytes().ends_with(b":"));
     if source {
-        words.insert(1, "mount".into());
+        words.splice(1..1, ["mount".into(), BY_MOUNT8.into()]);
     }
     words
 }

@@ -22,6 +22,7 @@ pub fn failure(error: &MountError) -> Failure {
         | MountError::Stale(_)
         | MountError::AlreadyMounted { .. }
         | MountError::NotMounted { .. }
+        | MountError::NotOurs { .. }
         | MountError::Busy { .. }
         | MountError::NotYours { .. }
         | MountError::Unreadable { .. } => Exit::MountPoint,

@@ -151,7 +151,7 @@ impl Options {
 }
 
 /// What mount(8) keeps for itself in fstab, or repeats from the mount table when it remounts.
-fn for_mount(key: &str) -> bool {
+pub fn for_mount(key: &str) -> bool {
     const TABLE: [&str; 5] = ["user_id", "group_id", "rootmode", "max_read", "blksize"];
     const FSTAB: [&str; 6] = ["auto", "noauto", "nofail", "_netdev", "user", "users"];
     TABLE.contains(&key) || FSTAB.contains(&key) || key.starts_with("x-") || key.starts_with("X-")

@@ -10,6 +10,7 @@ use std::io::Write as _;
 use clap::{Parser, Subcommand};
 
 use crate::failure::Outcome;
+pub use mount::BY_MOUNT8;
 
 /// One file system, three homes; this version has the first: memory.
 #[derive(Parser)]

@@ -6,15 +6,15 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use esker_fuse::mount::remount;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::say;
-use crate::failure::{Exit, Failure, Outcome, os_shown, said, shown};
+use crate::failure::{Exit, Failure, Outcome, os_shown, path_shown, said, shown};
 use crate::options::Options;
+use crate::remount::{Request, remount};
 use crate::serve::{self, Plan};
 use crate::units::{ram, size_shown};
-use crate::{background, import, log, mounts};
+use crate::{background, import, log};
 
 /// Mount a file system on a directory.
 ///
@@ -46,7 +46,8 @@ Options of -o, with commas between them:
   transport=WAY      device, ring (io_uring, Linux 6.14 with enable_uring) or auto [default: auto]
   max_background=N entry_timeout=S attr_timeout=S negative_timeout=S
                      for those who measure
-  remount            change ro, nosuid, nodev, noexec of what is mounted there
+  remount            change ro, nosuid, nodev, noexec, sync of what is mounted there, or take them
+                     back with rw, suid, dev, exec, async; what is not named stays
   default_permissions is always on: the kernel checks permissions.
 
 With fuse3 installed and esker in the PATH, mount(8) and fstab know it as fuse.esker:
@@ -88,7 +89,12 @@ pub struct Mount {
     pub json: bool,
     #[arg(long = &background::COPY[2..], hide = true)]
     copy: bool,
+    #[arg(long = &BY_MOUNT8[2..], hide = true)]
+    by_mount8: bool,
 }
+
+/// The hidden argument that says who asks.
+pub const BY_MOUNT8: &str = "--by-mount8";
 
 /// What can be mounted.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +117,7 @@ impl Mount {
         let Source::Memory = self.source;
         let options = Options::parse(&self.options, ram())?;
         if options.remount {
-            return remount(&self.dir, &options.mount).map_err(|error| mounts::failure(&error));
+            return self.remount();
         }
         if self.copy {
             return self.serve_in_background(&options);
@@ -125,6 +131,26 @@ impl Mount {
         } else {
             let report: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
             say(&told(&report, &self.dir));
+        }
+        Ok(())
+    }
+
+    fn remount(&self) -> Outcome {
+        let others = [
+            (self.from.is_some(), "--from"),
+            (self.skip_unreadable, "--skip-unreadable"),
+            (self.foreground, "--foreground"),
+            (self.log.is_some(), "--log"),
+        ];
+        let others = others.iter().filter(|(given, _)| *given).map(|&(_, other)| other).collect();
+        let (dir, by_mount8) = (self.dir.as_path(), self.by_mount8);
+        let now = remount(&Request { dir, options: &self.options, others, by_mount8 })?;
+        if self.json {
+            let place = now.dir.to_string_lossy();
+            say(&json!({ "remounted": place, "options": now.options }).to_string());
+        } else {
+            let options = shown(now.options.join(",").as_bytes());
+            say(&format!("remounted {}: {options}", path_shown(&now.dir)));
         }
         Ok(())
     }

@@ -21,6 +21,18 @@ pub enum MountError {
     AlreadyMounted { dir: PathBuf },
     /// Nothing is mounted there.
     NotMounted { dir: PathBuf },
+    /// Something else than an Esker file system is mounted there.
+    NotOurs {
+        dir: PathBuf,
+        /// Its type.
+        fs_type: String,
+    },
+    /// This user may not do that to what is mounted there.
+    NotPermitted {
+        dir: PathBuf,
+        /// Who may.
+        who: &'static str,
+    },
     /// Somebody uses it.
     Busy { dir: PathBuf },
     /// Users mount only on what they may write to, and with the sticky bit on what they own.
@@ -94,6 +106,14 @@ impl fmt::Display for MountError {
                 dir.display()
             ),
             Self::NotMounted { dir } => write!(f, "{}: nothing is mounted here", dir.display()),
+            Self::NotOurs { dir, fs_type } => write!(
+                f,
+                "{}: what is mounted here is no Esker file system but {fs_type}",
+                dir.display()
+            ),
+            Self::NotPermitted { dir, who } => {
+                write!(f, "{}: not permitted; only {who}", dir.display())
+            }
             Self::Busy { dir } => write!(
                 f,
                 "{0}: in use; end what uses it (fuser -vm '{0}' lists that), or detach it with \

@@ -8,6 +8,7 @@ mod error;
 mod helper;
 mod options;
 mod place;
+mod remount;
 mod table;
 
 use std::ffi::CString;
@@ -18,8 +19,9 @@ use std::process::Child;
 use std::sync::Mutex;
 
 pub use error::{MountError, Stale};
-pub use options::{MountOptions, OptionError, Way};
-pub use place::examine;
+pub use options::{MountOptions, OptionError, Way, words};
+pub use place::{examine, mounted_on};
+pub use remount::{Remount, remount};
 pub use table::{MountEntry, mount_entry};
 
 use rustix::fs::{Mode, OFlags};
@@ -133,32 +135,26 @@ impl Drop for Mounted {
     }
 }
 
-/// Changes how a mounted directory may be used: `ro`, `nosuid`, `nodev`, `noexec`, `noatime` and
-/// their opposites as `options` has them. It is what `mount -o remount` asks of `mount.fuse.esker`;
-/// whether reading moves atime stays as it was mounted.
-///
-/// # Errors
-/// `Busy` while somebody writes, `NotMounted`, `NoPermission`.
-pub fn remount(dir: &Path, options: &MountOptions) -> Result<(), MountError> {
-    rustix::mount::mount_remount(dir, options.mount_flags(), c"").map_err(|errno| match errno {
-        Errno::BUSY => MountError::Busy { dir: dir.to_owned() },
-        Errno::INVAL | Errno::NOENT => MountError::NotMounted { dir: dir.to_owned() },
-        Errno::PERM | Errno::ACCESS => MountError::NoPermission,
-        errno => MountError::Io { what: "mount(2)", error: errno.into() },
-    })
-}
-
 /// Unmounts whatever is mounted on `dir`, `lazily` even while it is used.
 ///
 /// # Errors
-/// `Busy`, `NotMounted`, `NoPermission`.
+/// `Busy`, `NotMounted`, `NotPermitted`, and what fusermount3 says.
 pub fn unmount(dir: &Path, lazily: bool) -> Result<(), MountError> {
     let lazy = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     match rustix::mount::unmount(dir, UnmountFlags::NOFOLLOW | lazy) {
         Ok(()) => Ok(()),
         Err(Errno::BUSY) => Err(MountError::Busy { dir: dir.to_owned() }),
         Err(Errno::INVAL | Errno::NOENT) => Err(MountError::NotMounted { dir: dir.to_owned() }),
-        Err(Errno::PERM | Errno::ACCESS) => helper::unmount(dir, lazily),
+        Err(Errno::PERM | Errno::ACCESS) => {
+            helper::unmount(dir, lazily).map_err(|error| match error {
+                // fusermount3 looks among the caller's own mounts only.
+                MountError::NotMounted { dir } if mount_entry(&dir).is_some() => {
+                    let who = "root, or the user who mounted it, may unmount it";
+                    MountError::NotPermitted { dir, who }
+                }
+                error => error,
+            })
+        }
         Err(errno) => Err(MountError::Io { what: "umount2(2)", error: errno.into() }),
     }
 }

@@ -127,7 +127,7 @@ impl MountOptions {
     /// [`OptionError`] naming the option.
     pub fn parse(&mut self, text: &str) -> Result<Vec<String>, OptionError> {
         let mut unknown = Vec::new();
-        for option in split(text) {
+        for option in words(text) {
             let (word, value) = match option.split_once('=') {
                 Some((word, value)) => (word, Some(value)),
                 None => (option.as_str(), None),
@@ -247,7 +247,9 @@ impl MountOptions {
     }
 }
 
-fn split(text: &str) -> Vec<String> {
+/// The words between commas; `\,` and `\\` are a comma and a backslash in a word.
+#[must_use]
+pub fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {

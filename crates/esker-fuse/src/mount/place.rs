@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::error::{MountError, Stale};
 use super::options::MountOptions;
-use super::table::mount_entry;
+use super::table::{MountEntry, mount_entry};
 use super::{FS_TYPE, unmount};
 
 /// The directory as an absolute path without symbolic links, once it is fit to be mounted on.
@@ -49,6 +49,22 @@ fn look(dir: &Path, options: &MountOptions) -> Result<PathBuf, MountError> {
         return Err(MountError::NotEmpty { dir: place });
     }
     Ok(place)
+}
+
+/// The Esker file system that is mounted on `dir`, even a dead one, or one that lets nobody in.
+///
+/// # Errors
+/// `Missing`, `NotMounted`, `NotOurs`.
+pub fn mounted_on(dir: &Path) -> Result<MountEntry, MountError> {
+    let place = std::fs::canonicalize(dir).unwrap_or_else(|_| absolute(dir));
+    match mount_entry(&place) {
+        Some(mount) if mount.fs_type == FS_TYPE => Ok(mount),
+        Some(mount) => Err(MountError::NotOurs { dir: place, fs_type: mount.fs_type }),
+        None if std::fs::symlink_metadata(&place).is_ok() => {
+            Err(MountError::NotMounted { dir: place })
+        }
+        None => Err(MountError::Missing { dir: dir.to_owned() }),
+    }
 }
 
 /// The path of a stale mount, which itself cannot be asked any more.

@@ -15,6 +15,16 @@ pub struct MountEntry {
     pub fs_type: String,
     /// Its source, such as what `fsname=` said.
     pub source: OsString,
+    /// How it may be used, in the words of mount(8): the mount's own, then its file system's.
+    pub options: Vec<String>,
+}
+
+impl MountEntry {
+    /// The table has this word about it.
+    #[must_use]
+    pub fn has(&self, option: &str) -> bool {
+        self.options.iter().any(|known| known == option)
+    }
 }
 
 /// The topmost mount on exactly this directory, which must be an absolute path without symbolic
@@ -31,9 +41,26 @@ fn parse(line: &[u8]) -> Option<MountEntry> {
     let mut words = line.split(|&byte| byte == b' ');
     let device = text(words.nth(2)?);
     let dir = PathBuf::from(unescape(words.nth(1)?));
+    let own = words.next()?;
     words.find(|&word| word == b"-")?;
-    let fs_type = text(words.next()?);
-    Some(MountEntry { device, dir, fs_type, source: unescape(words.next()?) })
+    let (fs_type, source) = (text(words.next()?), unescape(words.next()?));
+    let options = options(own, words.next().unwrap_or_default());
+    Some(MountEntry { device, dir, fs_type, source, options })
+}
+
+/// Both lists as one, without repetition: what either calls `ro` cannot be written to.
+fn options(own: &[u8], whole: &[u8]) -> Vec<String> {
+    let mut options: Vec<String> = Vec::new();
+    for word in own.split(|&byte| byte == b',').chain(whole.split(|&byte| byte == b',')) {
+        let word = text(word);
+        if !word.is_empty() && !options.contains(&word) {
+            options.push(word);
+        }
+    }
+    if options.iter().any(|word| word == "ro") {
+        options.retain(|word| word != "rw");
+    }
+    options
 }
 
 fn text(word: &[u8]) -> String {
@@ -70,6 +97,11 @@ mod tests {
             (entry.fs_type.as_str(), entry.source.to_str()),
             ("fuse.esker", Some(r"mem:\x"))
         );
+        assert_eq!(entry.options, ["rw", "nosuid"]);
+        let line = b"610 24 0:52 / /m rw,nodev - fuse.esker mem: ro,sync,user_id=0";
+        let entry = parse(line).unwrap();
+        assert_eq!(entry.options, ["nodev", "ro", "sync", "user_id=0"]);
+        assert!(entry.has("ro") && !entry.has("rw") && !entry.has("user_id"));
         assert_eq!(parse(b"610 24 0:52 /"), None);
         assert_eq!(parse(b""), None);
     }
