@@ -1,1 +1,0 @@
-//! A tree and an archive come out as they went in.
