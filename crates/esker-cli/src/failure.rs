@@ -52,8 +52,22 @@ impl Failure {
     }
 }
 
-/// Bytes of a name for a terminal: what is printable UTF-8 as it is, everything else as `\xNN`.
+/// The longest name that is shown whole, in bytes: no path of this machine is longer.
+const SHOWN_LEN_MAX: usize = 4096;
+/// What is shown of a longer one, at its beginning and at its end.
+const SHOWN_ENDS_LEN: usize = 100;
+
+/// Bytes of a name for a terminal: what is printable UTF-8 as it is, everything else as `\xNN`. Of
+/// an absurdly long one the beginning and the end.
 pub fn shown(bytes: &[u8]) -> String {
+    if bytes.len() <= SHOWN_LEN_MAX {
+        return escaped(bytes);
+    }
+    let (head, tail) = (&bytes[..SHOWN_ENDS_LEN], &bytes[bytes.len() - SHOWN_ENDS_LEN..]);
+    format!("{} ... {} ({} bytes)", escaped(head), escaped(tail), bytes.len())
+}
+
+fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for letter in chunk.valid().chars() {
@@ -113,6 +127,10 @@ mod tests {
         assert_eq!(shown(b"a\x1b[2Jb"), "a\\x1b[2Jb");
         assert_eq!(shown(b"\xff\xfe\n\\"), "\\xff\\xfe\\x0a\\\\");
         assert_eq!(shown("x\u{202e}y".as_bytes()), "x\\xe2\\x80\\xaey");
+        assert_eq!(shown(&[b'n'; 4096]).len(), 4096);
+        let long = shown(&[b"\xff".as_slice(), &[b'd'; 600_000], b"/end"].concat());
+        assert!(long.starts_with("\\xffddd") && long.ends_with("d/end (600005 bytes)"));
+        assert!(long.len() < 300, "{long}");
     }
 
     #[test]

@@ -101,6 +101,18 @@ fn hostile_archives_are_refused_by_entry() {
         (vec![entry(b"f", b'0', b""), entry(b"f", b'5', b"")], &["entry f", "made it a file"]),
         (vec![entry(b"d", b'5', b""), entry(b"d", b'0', b"")], &["entry d", "replace a directory"]),
         (vec![link(b"s", b'2', b"")], &["entry s", "target"]),
+        (
+            vec![gnu_long(&[b"d/".repeat(60_000), b"f".to_vec()].concat()), entry(b"d", b'0', b"")],
+            &["entry d/d/", "/d/f (120001 bytes): ", "longer than 65536 bytes"],
+        ),
+        (
+            vec![pax(&[("linkpath", &b"d/".repeat(60_000))]), link(b"h", b'1', b"")],
+            &["entry h", "hard link to d/d/", "longer than 65536 bytes"],
+        ),
+        (
+            vec![pax(&[("path", &b"n".repeat(600_000))]), entry(b"x", b'0', b"")],
+            &["nnn (600000 bytes): ", "longer than 65536 bytes"],
+        ),
         (vec![entry(b".", b'0', b"x")], &["entry .", "root"]),
         (vec![big("9223372036854775807")], &["entry big", "cut short"]),
         (vec![big("18446744073709551615")], &["entry big", "cut short"]),
@@ -116,7 +128,126 @@ fn hostile_archives_are_refused_by_entry() {
         let output = unpack(&scratch, &dir, &archive(&parts));
         refused(&output, 4, words, &dir);
         refused(&output, 4, &["t.tar", "nothing was mounted"], &dir);
+        assert!(errors(&output).len() < 1000, "{}", errors(&output));
     }
+}
+
+/// The path of the next entry, as GNU tar writes a long one.
+fn gnu_long(path: &[u8]) -> Vec<u8> {
+    entry(b"././@LongLink", b'L', path)
+}
+
+/// The deepest path that is taken makes 32767 directories: in the space that the file system has,
+/// and next to nothing beside it.
+#[test]
+fn a_deep_path_costs_what_its_directories_cost() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.dir("m");
+    let deep = archive(&[
+        gnu_long(&[b"d/".repeat(32_767), b"f".to_vec()].concat()),
+        entry(b"x", b'0', b"deep"),
+        gnu_long(&[b"d/".repeat(32_767), b"g".to_vec()].concat()),
+        entry(b"x", b'0', b"deep"),
+    ]);
+    let file = scratch.file("t.tar", &deep);
+    let from = ["--json", "--from", file.to_str().unwrap(), "-o", "size=64M"];
+    let output = command(&dir, &from).output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["filled"]["directories"], 32_767);
+    let status = fs::read_to_string(format!("/proc/{}/status", report["pid"])).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let most: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(most < 128 << 10, "{most} KiB at most");
+    let output = command(&dir, &["--from", file.to_str().unwrap(), "-o", "size=1M"]).output();
+    assert!(!output.unwrap().status.success());
+}
+
+/// Two blocks of zeros end an archive, an empty one too. What never ends is none.
+#[test]
+fn zeros_end_an_archive_and_are_not_read_for_ever() {
+    let scratch = Scratch::new();
+    let dir = scratch.dir("m");
+    let words = ["more than 16 MiB follow the mark of its end"];
+    let from = |file: &str| command(&dir, &["--from", file]).output().unwrap();
+    refused(&from("/dev/zero"), 4, &words, &dir);
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&vec![0; 17 << 20]).unwrap();
+    let output = unpack(&scratch, &dir, &packed.finish().unwrap());
+    refused(&output, 4, &words, &dir);
+    if !can_mount() {
+        return;
+    }
+    let output = unpack(&scratch, &dir, &[0; 10240]);
+    assert!(output.status.success(), "{}", errors(&output));
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+}
+
+/// The report tells what is there, not what was there for a while.
+#[test]
+fn what_was_replaced_is_not_counted() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.dir("m");
+    let bytes = archive(&[
+        entry(b"f", b'0', &[1; 3000]),
+        entry(b"f", b'0', b"22"),
+        entry(b"g", b'0', b"333"),
+        link(b"h", b'1', b"g"),
+        entry(b"g", b'0', b"4444"),
+        link(b"s", b'2', b"f"),
+        entry(b"s", b'0', b""),
+        entry(b"s", b'6', b""),
+        link(b"p", b'2', b"f"),
+    ]);
+    let file = scratch.file("t.tar", &bytes);
+    let output = command(&dir, &["--json", "--from", file.to_str().unwrap()]).output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let filled = &report["filled"];
+    for (key, count) in
+        [("files", 3), ("hard_links", 0), ("symlinks", 1), ("specials", 1), ("bytes", 9)]
+    {
+        assert_eq!(filled[key], count, "{key}: {filled}");
+    }
+}
+
+/// A directory's default ACL is for those who come later, not for its entries in the archive.
+#[test]
+fn entries_do_not_inherit_from_their_directory() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.dir("m");
+    let acl = b"user::rwx,user:7:rwx,group::r-x,mask::rwx,other::---";
+    let bytes = archive(&[
+        pax(&[("SCHILY.acl.default", acl)]),
+        entry(b"d/", b'5', b""),
+        entry(b"d/f", b'0', b"x"),
+        entry(b"d/e/", b'5', b""),
+        entry(b"d/i/g", b'0', b"x"),
+    ]);
+    let output = unpack(&scratch, &dir, &bytes);
+    assert!(output.status.success(), "{}", errors(&output));
+    let names = |path: &str| {
+        let mut list = vec![0; 4096];
+        let len = rustix::fs::listxattr(dir.join(path), &mut list).unwrap();
+        String::from_utf8(list[..len].to_vec()).unwrap()
+    };
+    assert_eq!(names("d"), "system.posix_acl_default\0");
+    for path in ["d/f", "d/e", "d/i", "d/i/g"] {
+        assert_eq!(names(path), "", "{path}");
+    }
+    assert_eq!(fs::metadata(dir.join("d/f")).unwrap().mode() & 0o7777, 0o644);
+    assert_eq!(fs::metadata(dir.join("d")).unwrap().mtime(), 15);
+    fs::write(dir.join("d/new"), "x").unwrap();
+    assert_eq!(names("d/new"), "system.posix_acl_access\0");
 }
 
 /// A file of eight exabytes, of which the archive holds a byte: its holes cost nothing, neither

@@ -98,10 +98,21 @@ fn what_cannot_be_read_is_named_and_nothing_is_mounted() {
     refused(
         &output,
         4,
-        &["4 thing(s)", "Permission denied\n", "--skip-unreadable", "nothing was mounted"],
+        &[
+            "4 things:",
+            "Permission denied\n",
+            "leave them out with --skip-unreadable",
+            "nothing was mounted",
+        ],
         &dir,
     );
     assert!(!errors(&output).contains("open:"));
+    for name in ["closed", "listed", "odd"] {
+        let odd = OsStr::from_bytes(b"odd\xff\x1b[2J");
+        let path = source.join(if name == "odd" { odd } else { OsStr::new(name) });
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    refused(&run(&[]), 4, &[": 1 thing:\n", "make it readable"], &dir);
 
     if can_mount() {
         let source = source.to_str().unwrap();

@@ -1,12 +1,17 @@
 //! Making inodes in a file system that nobody sees yet, and keeping count.
 //!
 //! Above: `tree` and `unpack`. Below: [`Fs`], called as root. Invariant: what a later step would
-//! disturb is set last, by [`Filler::close`]: a directory's times and default ACL, which its
-//! entries would move or inherit, and the flags that forbid further change.
+//! disturb is set last, by [`Filler::close`]: when a directory changed, which its entries move, and
+//! the flags that forbid further change. What waits for that takes a few bytes for each inode, so
+//! that the size of the file system bounds it too.
+
+use std::collections::{HashMap, HashSet};
 
 use esker::posix::{Caller, Fs, New, SetAttr, SetTime, XattrMode};
 use esker::store::Store;
 use esker::{Error, Flags, Ino, Kind, Name, Result, Time, XattrName};
+
+use super::acl;
 
 const ROOT: Caller<'static> = Caller::ROOT;
 
@@ -46,6 +51,18 @@ pub struct Tally {
     pub bytes: u64,
 }
 
+impl Tally {
+    /// How many there are of one kind.
+    const fn of(&mut self, kind: Kind) -> &mut u64 {
+        match kind {
+            Kind::File => &mut self.files,
+            Kind::Directory => &mut self.directories,
+            Kind::Symlink => &mut self.symlinks,
+            _ => &mut self.specials,
+        }
+    }
+}
+
 /// Why an inode could not be finished.
 #[derive(Debug)]
 pub enum Unfinished {
@@ -53,6 +70,10 @@ pub enum Unfinished {
     Refused(Error),
     /// It refused the extended attribute of this name.
     Xattr(Vec<u8>, Error),
+    /// It refused to set when a directory changed.
+    Times(Error),
+    /// It refused the flags of what lies at this path.
+    Flags(Vec<u8>, Error),
 }
 
 /// The attributes are set, or not.
@@ -67,7 +88,10 @@ impl From<Error> for Unfinished {
 /// Fills a file system.
 pub struct Filler<'a, S> {
     fs: &'a Fs<S>,
-    late: Vec<(Ino, Vec<u8>, Meta)>,
+    /// When directories changed, before their entries came.
+    mtimes: HashMap<Ino, Time>,
+    /// Directories that would hand a default ACL to their entries, who come with their own.
+    heritable: HashSet<Ino>,
     flags: Vec<(Ino, Vec<u8>, Flags)>,
     /// So far.
     pub tally: Tally,
@@ -76,7 +100,13 @@ pub struct Filler<'a, S> {
 impl<'a, S: Store> Filler<'a, S> {
     /// Nothing filled in yet.
     pub fn new(fs: &'a Fs<S>) -> Self {
-        Self { fs, late: Vec::new(), flags: Vec::new(), tally: Tally::default() }
+        Self {
+            fs,
+            mtimes: HashMap::new(),
+            heritable: HashSet::new(),
+            flags: Vec::new(),
+            tally: Tally::default(),
+        }
     }
 
     /// The inode under a name, if there is one.
@@ -106,12 +136,23 @@ impl<'a, S: Store> Filler<'a, S> {
         let new = New { kind, perm: 0o600, umask: 0, rdev };
         let node = self.fs.create(&ROOT, dir, name, new)?;
         self.fs.forget(node.ino, 1);
-        *match kind {
-            Kind::File => &mut self.tally.files,
-            Kind::Directory => &mut self.tally.directories,
-            _ => &mut self.tally.specials,
-        } += 1;
+        *self.tally.of(kind) += 1;
+        if self.heritable.contains(&dir) {
+            self.disinherit(node.ino, kind)?;
+        }
         Ok(node.ino)
+    }
+
+    /// Takes away the ACLs that a new inode got from its directory.
+    fn disinherit(&self, ino: Ino, kind: Kind) -> Result<()> {
+        let names = if kind == Kind::Directory { &acl::NAMES[..] } else { &acl::NAMES[..1] };
+        for name in names {
+            match self.fs.removexattr(&ROOT, ino, XattrName::parse(name)?) {
+                Ok(()) | Err(Error::NoData) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// A new symbolic link.
@@ -121,7 +162,7 @@ impl<'a, S: Store> Filler<'a, S> {
         }
         let node = self.fs.symlink(&ROOT, dir, name, target)?;
         self.fs.forget(node.ino, 1);
-        self.tally.symlinks += 1;
+        *self.tally.of(Kind::Symlink) += 1;
         Ok(node.ino)
     }
 
@@ -133,9 +174,37 @@ impl<'a, S: Store> Filler<'a, S> {
         Ok(())
     }
 
-    /// Takes a name away that does not lead to a directory.
+    /// Takes a name away that does not lead to a directory, and what it led to out of the count.
     pub fn unlink(&mut self, dir: Ino, name: Name<'_>) -> Result<()> {
-        self.fs.unlink(&ROOT, dir, name)
+        let node = self.fs.lookup(&ROOT, dir, name)?;
+        self.fs.forget(node.ino, 1);
+        if node.attr.nlink > 1 {
+            self.fs.unlink(&ROOT, dir, name)?;
+            self.tally.hard_links -= 1;
+            return Ok(());
+        }
+        let kind = node.attr.kind;
+        let bytes = if kind == Kind::File { self.data(node.ino, node.attr.size)? } else { 0 };
+        self.fs.unlink(&ROOT, dir, name)?;
+        *self.tally.of(kind) -= 1;
+        // Holes are known in units of 512 bytes, so a sparse file may seem to hold more than it was
+        // given.
+        self.tally.bytes = self.tally.bytes.saturating_sub(bytes);
+        Ok(())
+    }
+
+    /// Bytes of a file that are no hole.
+    fn data(&self, ino: Ino, size: u64) -> Result<u64> {
+        let (mut bytes, mut at) = (0, 0);
+        while at < size {
+            let from = match self.fs.seek_data(ino, at) {
+                Err(Error::NoSuchOffset) => break,
+                from => from?,
+            };
+            at = self.fs.seek_hole(ino, from)?;
+            bytes += at - from;
+        }
+        Ok(bytes)
     }
 
     /// Bytes of a file.
@@ -158,8 +227,8 @@ impl<'a, S: Store> Filler<'a, S> {
         self.fs.setattr(&ROOT, ino, &set).map(drop)
     }
 
-    /// Gives an inode that is no directory its attributes, all but the flags, which come last of
-    /// all.
+    /// Gives an inode its attributes, all but the flags, which come last of all; a directory once its
+    /// entries are there. `path` is for messages about flags.
     pub fn finish(&mut self, ino: Ino, kind: Kind, path: &[u8], meta: &Meta) -> Finished {
         // chown takes set-id bits away and the ACL moves the permission bits, so each comes in its
         // turn.
@@ -181,21 +250,26 @@ impl<'a, S: Store> Filler<'a, S> {
         Ok(())
     }
 
-    /// Gives a directory its attributes when everything is there; later words about the same one
-    /// win.
-    pub fn finish_late(&mut self, ino: Ino, path: &[u8], meta: Meta) {
-        self.late.push((ino, path.to_vec(), meta));
+    /// Gives a directory its attributes while entries may still come, which get nothing from it; a
+    /// later word about the same one wins.
+    pub fn finish_early(&mut self, ino: Ino, path: &[u8], meta: &Meta) -> Finished {
+        self.finish(ino, Kind::Directory, path, meta)?;
+        if meta.xattrs.iter().any(|(name, _)| name == acl::NAMES[1]) {
+            self.heritable.insert(ino);
+        }
+        self.mtimes.insert(ino, meta.mtime);
+        Ok(())
     }
 
-    /// Does what had to wait, and tells how much there is. A failure comes with its path.
-    pub fn close(mut self) -> std::result::Result<Tally, (Vec<u8>, Unfinished)> {
-        for (ino, path, meta) in std::mem::take(&mut self.late) {
-            let finished = self.finish(ino, Kind::Directory, &path, &meta);
-            finished.map_err(|error| (path, error))?;
+    /// Does what had to wait, and tells how much there is.
+    pub fn close(self) -> std::result::Result<Tally, Unfinished> {
+        for (ino, mtime) in self.mtimes {
+            let set = SetAttr { mtime: Some(SetTime::At(mtime)), ..SetAttr::default() };
+            self.fs.setattr(&ROOT, ino, &set).map_err(Unfinished::Times)?;
         }
         for (ino, path, flags) in self.flags {
             let set = self.fs.set_flags(&ROOT, ino, flags);
-            set.map_err(|error| (path, Unfinished::Refused(error)))?;
+            set.map_err(|error| Unfinished::Flags(path, error))?;
         }
         Ok(self.tally)
     }

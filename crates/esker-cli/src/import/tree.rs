@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use esker::posix::Fs;
@@ -65,33 +66,34 @@ pub fn copy<S: Store>(fs: &Fs<S>, request: &Request<'_>) -> Outcome<Filled> {
     if !unreadable.is_empty() && !request.skip_unreadable {
         return Err(left_out(request.from, &unreadable));
     }
-    let tally = copier.filler.close().map_err(|(path, error)| match unfinished(error) {
-        Trouble::Refused(failure) => failure,
-        Trouble::Unreadable(text) => {
-            Failure::new(Exit::Source, format!("cannot copy: {}: {text}", shown(&path)), "")
-        }
+    let tally = copier.filler.close().map_err(|error| {
+        Failure::new(Exit::Source, format!("cannot copy: {}", explained(&error)), "")
     })?;
     Ok(Filled { tally, skipped: unreadable })
 }
 
 fn left_out(from: &Path, unreadable: &[String]) -> Failure {
+    let (things, them) = if unreadable.len() == 1 { ("thing", "it") } else { ("things", "them") };
     let what = format!(
-        "cannot read all of {}: {} thing(s):\n  {}\n",
+        "cannot read all of {}: {} {things}:\n  {}\n",
         path_shown(from),
         unreadable.len(),
         unreadable.join("\n  ")
     );
-    let remedy =
-        "nothing was mounted: make them readable, or leave them out with --skip-unreadable";
+    let remedy = format!(
+        "nothing was mounted: make {them} readable, or leave {them} out with --skip-unreadable"
+    );
     Failure { exit: Exit::Source, text: format!("{what}{remedy}") }
 }
 
-fn unfinished(error: Unfinished) -> Trouble {
+fn explained(error: &Unfinished) -> String {
     match error {
-        Unfinished::Refused(error) => Trouble::Unreadable(error.to_string()),
+        Unfinished::Refused(error) => error.to_string(),
         Unfinished::Xattr(name, error) => {
-            Trouble::Unreadable(format!("extended attribute {} is refused ({error})", shown(&name)))
+            format!("extended attribute {} is refused ({error})", shown(name))
         }
+        Unfinished::Times(error) => format!("the times of a directory are refused ({error})"),
+        Unfinished::Flags(path, error) => format!("{}: {error}", shown(path)),
     }
 }
 
@@ -125,8 +127,13 @@ impl<S: Store> Copier<'_, S> {
                 }
                 None => {
                     let level = self.levels.pop().expect("the loop saw it");
-                    let path = path_shown(&self.path).into_bytes();
-                    self.filler.finish_late(level.target, &path, level.meta);
+                    let path = self.path.as_os_str().as_bytes();
+                    let meta = &level.meta;
+                    let done = self.filler.finish(level.target, Kind::Directory, path, meta);
+                    done.map_err(|error| {
+                        let what = format!("cannot copy ({})", explained(&error));
+                        Failure::at(Exit::Source, &what, &self.path, "")
+                    })?;
                     self.path.pop();
                 }
             }
@@ -222,8 +229,8 @@ impl<S: Store> Copier<'_, S> {
             None => Ok(()),
         };
         let finished = copied.and_then(|()| {
-            let path = path_shown(&self.path).into_bytes();
-            self.filler.finish(ino, kind, &path, &meta).map_err(unfinished)
+            let done = self.filler.finish(ino, kind, self.path.as_os_str().as_bytes(), &meta);
+            done.map_err(|error| Trouble::Unreadable(explained(&error)))
         });
         if finished.is_err() {
             // Best effort: if even that fails, the failure at hand is the one to tell.

@@ -21,6 +21,9 @@ use crate::progress::Progress;
 
 /// Bytes that are moved at a time.
 const CHUNK: usize = 1 << 20;
+/// The longest path of an entry, in bytes: sixteen times what Linux takes in one call. Each level of
+/// it may become a directory.
+const PATH_LEN_MAX: usize = 64 << 10;
 
 /// Counts what passes.
 struct Counted<R> {
@@ -71,8 +74,7 @@ pub fn unpack<S: Store>(
         progress,
     };
     unpacker.run().map_err(failure)?;
-    let tally =
-        unpacker.filler.close().map_err(|(path, error)| failure(unfinished(error).of(&path)))?;
+    let tally = unpacker.filler.close().map_err(|error| failure(unfinished(error)))?;
     Ok(Filled { tally, skipped: Vec::new() })
 }
 
@@ -116,6 +118,10 @@ fn unfinished(error: Unfinished) -> Refusal {
         Unfinished::Xattr(name, error) => {
             Refusal::new(format!("its extended attribute {} is refused ({error})", shown(&name)))
         }
+        Unfinished::Times(error) => {
+            Refusal::new(format!("the times of a directory are refused ({error})"))
+        }
+        Unfinished::Flags(path, error) => refused(error).of(&path),
     }
 }
 
@@ -145,15 +151,14 @@ impl<S: Store, R: Read> Unpacker<'_, S, R> {
         let Some((last, above)) = parts.split_last() else {
             return match entry.content {
                 Content::Directory => {
-                    self.filler.finish_late(Ino::ROOT, &entry.path, meta);
-                    Ok(())
+                    self.filler.finish_early(Ino::ROOT, &entry.path, &meta).map_err(unfinished)
                 }
                 _ => Err(Refusal::new("only a directory can be the root")),
             };
         };
         let dir = self.enter(above, entry.mtime)?;
         match &entry.content {
-            Content::Directory => self.directory(dir, *last, &entry.path, meta),
+            Content::Directory => self.directory(dir, *last, &entry.path, &meta),
             Content::HardLink(target) => self.hard_link(dir, *last, target),
             _ => {
                 self.vacate(dir, *last)?;
@@ -184,7 +189,7 @@ impl<S: Store, R: Read> Unpacker<'_, S, R> {
                     let made = self.filler.make(dir, *part, Kind::Directory, (0, 0));
                     let made = made.map_err(refused)?;
                     let meta = Meta { perm: 0o755, mtime: time, ..Meta::default() };
-                    self.filler.finish_late(made, &joined(&parts[..=depth]), meta);
+                    self.filler.finish_early(made, &[], &meta).map_err(unfinished)?;
                     made
                 }
             };
@@ -198,7 +203,7 @@ impl<S: Store, R: Read> Unpacker<'_, S, R> {
         dir: Ino,
         name: Name<'_>,
         path: &[u8],
-        meta: Meta,
+        meta: &Meta,
     ) -> Result<(), Refusal> {
         let ino = match self.filler.find(dir, name).map_err(refused)? {
             Some((ino, Kind::Directory)) => ino,
@@ -209,15 +214,14 @@ impl<S: Store, R: Read> Unpacker<'_, S, R> {
             }
             None => self.filler.make(dir, name, Kind::Directory, (0, 0)).map_err(refused)?,
         };
-        self.filler.finish_late(ino, path, meta);
-        Ok(())
+        self.filler.finish_early(ino, path, meta).map_err(unfinished)
     }
 
     fn hard_link(&mut self, dir: Ino, name: Name<'_>, target: &[u8]) -> Result<(), Refusal> {
         let to = shown(target);
-        let outside =
-            |_| Refusal::new(format!("it is a hard link to {to}, outside of the archive"));
-        let parts = parts(target).map_err(outside)?;
+        let parts = parts(target).map_err(|Refusal { what, .. }| {
+            Refusal::new(format!("it is a hard link to {to}, outside of the archive ({what})"))
+        })?;
         let mut found = Some((Ino::ROOT, Kind::Directory));
         for part in parts {
             found = match found {
@@ -307,6 +311,9 @@ fn parts(path: &[u8]) -> Result<Vec<Name<'_>>, Refusal> {
     }
     if path.starts_with(b"/") {
         return Err(Refusal::new("its path is absolute"));
+    }
+    if path.len() > PATH_LEN_MAX {
+        return Err(Refusal::new(format!("a path is longer than {PATH_LEN_MAX} bytes")));
     }
     let mut names = Vec::new();
     for part in path.split(|&byte| byte == b'/') {

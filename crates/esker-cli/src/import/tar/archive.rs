@@ -14,6 +14,8 @@ use super::sparse::{self, Map, Said};
 
 /// The longest name, or set of records, that is taken: far more than Linux can hold.
 const EXTRA_LEN_MAX: u64 = 16 << 20;
+/// How much may follow the mark of the end, in bytes: far more than the padding of any program.
+const TRAIL_LEN_MAX: u64 = 16 << 20;
 /// Most stretches of data in one sparse file.
 const RUNS_MAX: usize = 1 << 20;
 
@@ -166,9 +168,15 @@ impl<R: Read> Archive<R> {
     }
 
     /// Reads to the end of the input, so that a program that writes into our pipe is not cut off,
-    /// and a compressed archive is checked to its last byte.
+    /// and a compressed archive is checked to its last byte. An input that does not end is refused.
     pub fn drain(&mut self) -> Result<(), Refusal> {
-        io::copy(&mut self.input, &mut io::sink()).map(drop).map_err(|error| refused(&error))
+        let mut trail = self.input.by_ref().take(TRAIL_LEN_MAX + 1);
+        let len = io::copy(&mut trail, &mut io::sink()).map_err(|error| refused(&error))?;
+        if len <= TRAIL_LEN_MAX {
+            return Ok(());
+        }
+        let mib = TRAIL_LEN_MAX >> 20;
+        Err(Refusal::new(format!("more than {mib} MiB follow the mark of its end (zeros)")))
     }
 
     fn enter(&mut self, size: u64) {

@@ -3,13 +3,24 @@
 //! Above: `archive`. Invariant: what a record claims about its own length is checked before it is
 //! believed.
 
+use std::collections::HashSet;
+
 use esker::Time;
 
 use super::Refusal;
 
-/// The records of one header, in order; a later one of the same key wins.
+/// Most that records which hold together take, in bytes, each of them with [`RECORD_COST`].
+const RECORDS_LEN_MAX: usize = 16 << 20;
+/// What a record takes beside its bytes.
+const RECORD_COST: usize = 32;
+
+/// The records of one header, or of several that hold together, in order; a later one of the same
+/// key wins.
 #[derive(Clone, Debug, Default)]
-pub struct Records(Vec<(Vec<u8>, Vec<u8>)>);
+pub struct Records {
+    list: Vec<(Vec<u8>, Vec<u8>)>,
+    len: usize,
+}
 
 fn broken() -> Refusal {
     Refusal::new("its extended header (pax) is broken")
@@ -32,7 +43,11 @@ impl Records {
             }
             let record = &bytes[space + 1..len - 1];
             let equals = record.iter().position(|&byte| byte == b'=').ok_or_else(broken)?;
-            self.0.push((record[..equals].to_vec(), record[equals + 1..].to_vec()));
+            self.len += record.len() + RECORD_COST;
+            if self.len > RECORDS_LEN_MAX {
+                return Err(Refusal::new("its extended headers (pax) are absurdly long"));
+            }
+            self.list.push((record[..equals].to_vec(), record[equals + 1..].to_vec()));
             bytes = &bytes[len..];
         }
         Ok(())
@@ -40,18 +55,18 @@ impl Records {
 
     /// No records at all.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 
     /// The value of `key`; an empty value takes an earlier one back.
     pub fn get(&self, key: &str) -> Option<&[u8]> {
-        let found = self.0.iter().rev().find(|(name, _)| name == key.as_bytes())?;
+        let found = self.list.iter().rev().find(|(name, _)| name == key.as_bytes())?;
         Some(found.1.as_slice()).filter(|value| !value.is_empty())
     }
 
     /// All records in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.0.iter().map(|(key, value)| (key.as_slice(), value.as_slice()))
+        self.list.iter().map(|(key, value)| (key.as_slice(), value.as_slice()))
     }
 
     /// The value of `key` as a number.
@@ -69,13 +84,15 @@ impl Records {
     /// Extended attributes, name and value, each name once.
     pub fn xattrs(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut found: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        for (key, value) in self.iter() {
-            if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {
-                let name = unescape(name);
-                found.retain(|(earlier, _)| *earlier != name);
-                found.push((name, value.to_vec()));
+        let mut known = HashSet::new();
+        for (key, value) in self.list.iter().rev() {
+            if let Some(name) = key.strip_prefix(b"SCHILY.xattr.")
+                && known.insert(name)
+            {
+                found.push((unescape(name), value.clone()));
             }
         }
+        found.reverse();
         found
     }
 }

@@ -132,6 +132,8 @@ fn nonsense_is_refused_by_name() {
         (vec![sized("18446744073709551616"), header(b"h", b'0', 0)], "size"),
         (vec![sized("-1"), header(b"h", b'0', 0)], "size"),
         (vec![header(b"x", b'x', 1 << 30)], "absurdly long"),
+        (vec![entry(b"g", b'g', &record("k", &vec![b'v'; 9 << 20])); 2], "absurdly long"),
+        (vec![entry(b"x", b'x', &b"5 a=\n".repeat(1 << 20))], "absurdly long"),
         (vec![header(b"l", b'L', 1 << 30)], "absurdly long"),
         (vec![entry(b"x", b'x', b"9999 a=b\n")], "broken"),
         (vec![entry(b"what", b'Q', b"")], "not known"),
