@@ -24,13 +24,15 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use failure::Exit;
+use failure::{Exit, Failure};
 use verbs::{BY_MOUNT8, Cli};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(words()) {
+    let words = words();
+    let json = words.iter().any(|word| word == "--json");
+    let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, json),
     };
     match verbs::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
@@ -49,8 +51,9 @@ fn words() -> Vec<OsString> {
     words
 }
 
-/// Help goes to standard output, a mistake to standard error, in our words.
-fn usage(error: &clap::Error) -> ExitCode {
+/// Help goes to standard output, a mistake to standard error, in our words, and as any failure to a
+/// machine that reads.
+fn usage(error: &clap::Error, json: bool) -> ExitCode {
     if !error.use_stderr() {
         // Nobody reads it: nothing to do about that.
         let _ = error.print();
@@ -60,6 +63,10 @@ fn usage(error: &clap::Error) -> ExitCode {
     match text.strip_prefix("error: ") {
         Some(text) => eprint!("esker: {text}"),
         None => eprint!("{text}"),
+    }
+    if json {
+        let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
+        verbs::say_failure(&Failure { exit: Exit::Usage, text });
     }
     ExitCode::from(Exit::Usage as u8)
 }

@@ -81,6 +81,21 @@ fn failures_are_json_where_a_machine_reads() {
     assert_eq!(value["exit"], 3);
     assert!(value["error"].as_str().unwrap().contains("no \"such\" place"));
     assert!(errors(&output).contains("mkdir -p"));
+    // What is wrong before there is a verb to ask is told in the same way.
+    for (arguments, word) in [
+        (&["mount", "--json"][..], "<DIR>"),
+        (&["mount", "--json", "img:", "/nowhere"], "only mem:"),
+        (&["umount", "/nowhere", "--json", "--jsn"], "--jsn"),
+    ] {
+        let output = esker(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(value["exit"], 2);
+        let text = value["error"].as_str().unwrap();
+        assert!(text.contains(word) && !text.starts_with("error"), "{text}");
+        assert!(errors(&output).starts_with("esker: "), "{}", errors(&output));
+    }
+    assert!(esker(["mount"]).stdout.is_empty());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::io::Write as _;
 
 use clap::{Parser, Subcommand};
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 pub use mount::BY_MOUNT8;
 
 /// One file system, three homes; this version has the first: memory.
@@ -61,11 +61,16 @@ fn told(json: bool, outcome: Outcome) -> Outcome {
     {
         eprintln!("esker: {}", failure.text);
         if json {
-            let line = serde_json::json!({ "error": failure.text, "exit": failure.exit as u8 });
-            say(&line.to_string());
+            say_failure(failure);
         }
     }
     outcome
+}
+
+/// A failure for a machine: one line of JSON on standard output.
+pub fn say_failure(failure: &Failure) {
+    let line = serde_json::json!({ "error": failure.text, "exit": failure.exit as u8 });
+    say(&line.to_string());
 }
 
 /// A line on standard output; nobody need be there to read it.
