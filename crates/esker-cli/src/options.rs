@@ -11,7 +11,7 @@ use esker_fuse::MountOptions;
 
 use crate::failure::{Exit, Failure, Outcome, os_shown, shown};
 use crate::near::nearest;
-use crate::units::parse_size;
+use crate::units::{BadSize, parse_size};
 
 /// Everything that `-o` may say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Default for Options {
     }
 }
 
-/// Every word that is understood, for the message about one that is not.
+/// Every word that is understood, for whoever slipped on one.
 pub const WORDS: &[&str] = &[
     "ro",
     "rw",
@@ -179,10 +179,10 @@ fn unknown(key: &str, with_value: bool) -> Failure {
             &format!("write {name}=VALUE"),
         );
     }
-    let known = format!("known are {}", WORDS.join(", "));
+    let list = "`esker mount --help` lists what is known";
     match nearest(&name, WORDS) {
-        Some(near) => usage(format!("unknown mount option: {name}: did you mean {near}?"), &known),
-        None => usage(format!("unknown mount option: {name}"), &known),
+        Some(near) => usage(format!("unknown mount option: {name} (did you mean {near}?)"), list),
+        None => usage(format!("unknown mount option: {name}"), list),
     }
 }
 
@@ -202,9 +202,11 @@ fn octal(key: &str, value: &str, max: u16) -> Outcome<u16> {
 fn size(key: &str, value: &str, ram: u64, min: u64) -> Outcome<u64> {
     let remedy = "give bytes with K, M, G or T, or a share of the memory, as in 512M or 25%";
     match parse_size(value, ram) {
-        Some(bytes) if bytes >= min => Ok(bytes),
-        Some(_) => Err(bad(key, value, &format!("too small, the least is {min} bytes"))),
-        None => Err(bad(key, value, remedy)),
+        Ok(bytes) if bytes >= min => Ok(bytes),
+        Ok(_) => Err(bad(key, value, &format!("too small, the least is {min} bytes"))),
+        Err(BadSize::TooLarge) => Err(bad(key, value, "too large, 64 bits cannot count that")),
+        Err(BadSize::MoreThanAll) => Err(bad(key, value, "more than all of the memory, 100%")),
+        Err(BadSize::Unclear) => Err(bad(key, value, remedy)),
     }
 }
 
@@ -245,11 +247,18 @@ mod tests {
         assert_eq!(parse("size=2m,file_size=1G").unwrap().size, Some(2 << 20));
         assert_eq!(parse("size=25%").unwrap().size, Some(RAM / 4));
         assert_eq!(parse("file_size=8589934592T").unwrap_err().matches("file_size").count(), 1);
-        for bad in
-            ["size=", "size=1X", "size=-1", "size=1", "size=0", "size=1.5G", "size=99999999T"]
-        {
+        for (bad, why) in [
+            ("size=", "give bytes"),
+            ("size=1X", "give bytes"),
+            ("size=-1", "give bytes"),
+            ("size=1.5G", "give bytes"),
+            ("size=1", "too small"),
+            ("size=0", "too small"),
+            ("size=17000000T", "too large"),
+            ("size=200%", "more than all"),
+        ] {
             let text = parse(bad).unwrap_err();
-            assert!(text.contains(bad), "{text}");
+            assert!(text.contains(bad) && text.contains(why), "{text}");
         }
     }
 
@@ -271,10 +280,12 @@ mod tests {
     fn an_unknown_word_is_named_with_the_nearest() {
         let text = parse("alow_other").unwrap_err();
         assert!(
-            text.starts_with("unknown mount option: alow_other: did you mean allow_other?"),
+            text.starts_with("unknown mount option: alow_other (did you mean allow_other?): "),
             "{text}"
         );
-        assert!(parse("szie=1G").unwrap_err().contains("did you mean size=?"));
+        assert!(
+            parse("szie=1G").unwrap_err().contains("(did you mean size=?): `esker mount --help`")
+        );
         assert!(!parse("quux").unwrap_err().contains("did you mean"));
         assert!(parse("ro=1").unwrap_err().contains("bad mount option: ro=1: takes no value"));
         assert!(parse("no_writeback=1").unwrap_err().contains("takes no value"));

@@ -1,29 +1,40 @@
 //! Bytes as people write and read them.
 
-/// Bytes from `512`, `64K`, `2G` (powers of 1024, either case) or `25%` of `ram`. None when it is
-/// none of these or does not fit 64 bits.
-pub fn parse_size(text: &str, ram: u64) -> Option<u64> {
-    let (digits, unit) = match text.char_indices().last()? {
+/// Why a text is no size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadSize {
+    /// It is not written as one.
+    Unclear,
+    /// It does not fit 64 bits.
+    TooLarge,
+    /// It is a share of more than there is.
+    MoreThanAll,
+}
+
+/// Bytes from `512`, `64K`, `2G` (powers of 1024, either case) or `25%` of `ram`.
+pub fn parse_size(text: &str, ram: u64) -> Result<u64, BadSize> {
+    let (digits, unit) = match text.char_indices().last().ok_or(BadSize::Unclear)? {
         (_, last) if last.is_ascii_digit() => (text, None),
         (at, last) => (&text[..at], Some(last.to_ascii_uppercase())),
     };
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
+    let known = matches!(unit, None | Some('K' | 'M' | 'G' | 'T' | '%'));
+    if !known || digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(BadSize::Unclear);
     }
-    let count: u64 = digits.parse().ok()?;
+    let count: u64 = digits.parse().map_err(|_| BadSize::TooLarge)?;
     let shift = match unit {
-        None => 0,
+        Some('%') => {
+            let share = u128::from(ram) * u128::from(count.min(100)) / 100;
+            let share = u64::try_from(share).map_err(|_| BadSize::TooLarge)?;
+            return if count > 100 { Err(BadSize::MoreThanAll) } else { Ok(share) };
+        }
         Some('K') => 10,
         Some('M') => 20,
         Some('G') => 30,
         Some('T') => 40,
-        Some('%') => {
-            let share = u128::from(ram) * u128::from(count) / 100;
-            return u64::try_from(share).ok();
-        }
-        Some(_) => return None,
+        _ => 0,
     };
-    count.checked_mul(1 << shift)
+    count.checked_mul(1 << shift).ok_or(BadSize::TooLarge)
 }
 
 /// A count of things from `512`, `10K`, `1M` (powers of 1000, either case).
@@ -64,13 +75,19 @@ mod tests {
 
     #[test]
     fn sizes_are_read() {
-        assert_eq!(parse_size("0", 0), Some(0));
-        assert_eq!(parse_size("3k", 0), Some(3072));
-        assert_eq!(parse_size("1T", 0), Some(1 << 40));
-        assert_eq!(parse_size("50%", 1000), Some(500));
-        assert_eq!(parse_size("200%", u64::MAX), None);
-        for bad in ["", "K", "%", "+1", "1KK", "1 K", "é", "18446744073709551616", "16777216T"] {
-            assert_eq!(parse_size(bad, 100), None, "{bad}");
+        assert_eq!(parse_size("0", 0), Ok(0));
+        assert_eq!(parse_size("3k", 0), Ok(3072));
+        assert_eq!(parse_size("1T", 0), Ok(1 << 40));
+        assert_eq!(parse_size("50%", 1000), Ok(500));
+        assert_eq!(parse_size("100%", u64::MAX), Ok(u64::MAX));
+        for over in ["101%", "200%", "18446744073709551615%"] {
+            assert_eq!(parse_size(over, 100), Err(BadSize::MoreThanAll), "{over}");
+        }
+        for large in ["18446744073709551616", "16777216T", "99999999999999999999K"] {
+            assert_eq!(parse_size(large, 100), Err(BadSize::TooLarge), "{large}");
+        }
+        for bad in ["", "K", "%", "+1", "1KK", "1 K", "é", "1Q", "99999999999999999999Q"] {
+            assert_eq!(parse_size(bad, 100), Err(BadSize::Unclear), "{bad}");
         }
     }
 

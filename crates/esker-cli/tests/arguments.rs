@@ -13,11 +13,13 @@ fn a_bad_mount_option_is_named() {
     let scratch = Scratch::new();
     let dir = scratch.dir("m");
     for (option, words) in [
-        ("frobnicate", &["unknown mount option: frobnicate", "size="][..]),
-        ("sise=1G", &["unknown mount option: sise", "did you mean size=?"]),
-        ("alow_other", &["did you mean allow_other?"]),
+        ("frobnicate", &["unknown mount option: frobnicate: `esker mount --help`"][..]),
+        ("sise=1G", &["unknown mount option: sise (did you mean size=?): "]),
+        ("alow_other", &["(did you mean allow_other?): "]),
         ("size=big", &["size=big", "512M"]),
         ("size=1", &["size=1", "too small"]),
+        ("size=17000000T", &["size=17000000T: too large"]),
+        ("size=200%", &["size=200%: more than all of the memory"]),
         ("ro,size=12Q", &["size=12Q"]),
         ("uid=joe", &["uid=joe", "id -u"]),
         ("mode=999", &["mode=999", "octal"]),

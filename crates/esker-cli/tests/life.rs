@@ -195,6 +195,14 @@ fn a_user_without_privileges_mounts_what_is_his() {
     let refused = run(&program, &["mount", "mem:", point]);
     common::refused(&refused, 3, &[point, "not yours"], &dir);
 
+    // What another has mounted is not his to take away.
+    mount(&dir, &["-o", "allow_other"]);
+    let stranger = run(&program, &["umount", point]);
+    assert_eq!(stranger.status.code(), Some(1), "{}", errors(&stranger));
+    let words = "not permitted; only root, or the user who mounted it, may unmount it";
+    assert!(errors(&stranger).contains(words) && is_mounted(&dir), "{}", errors(&stranger));
+    assert!(esker(["umount", point]).status.success());
+
     chown(&dir, Some(NOBODY), Some(NOBODY)).unwrap();
     let pid = report(&run(&program, &["mount", "--json", "mem:", point]))["pid"].as_u64().unwrap();
     assert!(is_mounted(&dir));

@@ -68,24 +68,30 @@ fn stale_after_a_kill() {
         let output = command(dir, &["--json"]).output().unwrap();
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let pid = report["pid"].as_u64().unwrap();
+        let held = fs::File::open(dir).unwrap();
         assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
         assert!(common::within_seconds(|| !is_alive(pid)));
         assert!(common::within_seconds(|| fs::metadata(dir).is_err()));
+        held
     };
-    kill(&dir);
+    let held = kill(&dir);
     let output = command(&dir, &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let text = errors(&output);
-    assert!(text.contains("has died") && text.contains("clear it with: umount"), "{text}");
+    assert!(text.contains("has died") && text.contains("with -o clear_stale"), "{text}");
+    // What is told helps even while somebody uses what is dead.
+    let remedy = format!("clear it with: esker umount -l '{}', or", dir.display());
+    assert!(text.contains(&remedy), "{text}");
 
-    let output = esker(["umount", dir.to_str().unwrap()]);
+    let output = esker(["umount", "-l", dir.to_str().unwrap()]);
     assert!(output.status.success(), "{}", errors(&output));
+    drop(held);
     mount(&dir, &[]);
     fs::write(dir.join("f"), "alive").unwrap();
     assert!(esker(["umount", dir.to_str().unwrap()]).status.success());
 
     // And by an option, for those who want no questions.
-    kill(&dir);
+    let _held = kill(&dir);
     mount(&dir, &["-o", "clear_stale"]);
     fs::write(dir.join("f"), "alive").unwrap();
 }

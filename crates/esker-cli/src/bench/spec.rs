@@ -100,7 +100,7 @@ fn options(common: &str, own: &str) -> Outcome<String> {
 fn unknown(word: &str) -> Failure {
     let known = ["mem:", "null:", "lib:", "tmpfs:", "ext4:", "xfs:", "btrfs:"];
     let near =
-        nearest(word, &known).map_or(String::new(), |near| format!(": did you mean {near}?"));
+        nearest(word, &known).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
     let what = format!("no such target: {}{near}", path_shown(Path::new(word)));
     let remedy = format!("name a directory that exists, or {}", known.join(" "));
     Failure::new(Exit::Usage, what, &remedy)
@@ -134,8 +134,8 @@ mod tests {
         assert_eq!(spec.instead().unwrap().to_string(), "null,threads=2,transport=device");
         assert_eq!(spec.instead().unwrap().instead(), None);
         assert_eq!(parse("lib:", "ro").unwrap(), Spec::Library);
-        assert!(parse("men:", "").unwrap_err().contains("did you mean mem:?"));
-        assert!(parse("mem:writebak", "").unwrap_err().contains("did you mean writeback?"));
+        assert!(parse("men:", "").unwrap_err().contains("(did you mean mem:?)"));
+        assert!(parse("mem:writebak", "").unwrap_err().contains("(did you mean writeback?)"));
         assert!(parse("/no/such/place", "").unwrap_err().contains("a directory that exists"));
         assert!(Spec::parse_loop("zfs").unwrap_err().text.contains("ext4, xfs, btrfs"));
     }

@@ -190,7 +190,7 @@ impl Bench {
     /// Machines whose memory is filled to the brim measure how they swap, if they live.
     fn bytes(&self, targets: &[Spec]) -> Outcome<u64> {
         let most = if targets.iter().any(Spec::is_in_memory) { ram() / 2 } else { u64::MAX };
-        let bytes = parse_size(&self.bytes, ram());
+        let bytes = parse_size(&self.bytes, ram()).ok();
         let bytes = bytes.filter(|bytes| (BYTES_MIN..=most).contains(bytes));
         bytes.ok_or_else(|| {
             let what = format!("not a size to measure with: {}", shown(self.bytes.as_bytes()));

@@ -70,12 +70,10 @@ pub struct Stale {
 }
 
 impl Stale {
-    /// The command that clears it.
+    /// The command that clears it, also while somebody stands in it.
     #[must_use]
     pub fn command(&self) -> String {
-        let root = rustix::process::geteuid().is_root();
-        let verb = if root { "umount" } else { "fusermount3 -u" };
-        format!("{verb} '{}'", self.dir.display())
+        format!("esker umount -l '{}'", self.dir.display())
     }
 }
 
@@ -95,7 +93,8 @@ impl fmt::Display for MountError {
             ),
             Self::Stale(stale) => write!(
                 f,
-                "{}: the server of the file system mounted here has died; clear it with: {}",
+                "{}: the server of the file system mounted here has died; clear it with: {}, or \
+                 mount with -o clear_stale",
                 stale.dir.display(),
                 stale.command()
             ),

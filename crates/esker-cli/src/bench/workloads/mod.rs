@@ -71,7 +71,7 @@ impl Workload {
         Self::ALL.into_iter().find(|workload| workload.name() == word).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
             let near = nearest(word, &names);
-            let near = near.map_or(String::new(), |near| format!(": did you mean {near}?"));
+            let near = near.map_or(String::new(), |near| format!(" (did you mean {near}?)"));
             let what = format!("no such workload: {}{near}", shown(word.as_bytes()));
             Failure::new(Exit::Usage, what, &format!("there are {}", names.join(", ")))
         })
