@@ -9,6 +9,22 @@ fn the_readme_shows_the_example() {
     assert_eq!(shown, code, "the README shows another program than examples/library.rs");
 }
 
+/// Whoever follows the README types no command that is not there, and comes by `esker`.
+#[test]
+fn the_readme_says_how_to_get_what_it_uses() {
+    let readme = include_str!("../../../README.md");
+    let makefile = include_str!("../../../Makefile");
+    let said: Vec<&str> =
+        readme.lines().filter_map(|line| line.strip_prefix("make ")?.split(' ').next()).collect();
+    assert!(said.contains(&"install"), "{said:?}");
+    for goal in &said {
+        assert!(makefile.contains(&format!("\n{goal}:\n")), "make {goal} is not in the Makefile");
+    }
+    let installs = readme.find("make install").unwrap();
+    let uses = readme.find("\nesker mount").unwrap();
+    assert!(installs < uses, "esker is used before it is installed");
+}
+
 #[test]
 fn the_example_runs() {
     let example =

@@ -50,7 +50,8 @@ Options of -o, with commas between them:
                      back with rw, suid, dev, exec, async; what is not named stays
   default_permissions is always on: the kernel checks permissions.
 
-With fuse3 installed and esker in the PATH, mount(8) and fstab know it as fuse.esker:
+With fuse3 installed and esker in /usr/local/bin or /usr/bin (the PATH of mount(8)'s helper; `make
+install` puts it there), mount(8) and fstab know it as fuse.esker:
   mount -t fuse.esker -o size=2G mem: /mnt/x
   mount -o remount,ro /mnt/x
 
