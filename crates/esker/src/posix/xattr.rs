@@ -46,7 +46,7 @@ enum Namespace {
 impl Namespace {
     fn of(name: XattrName<'_>) -> Self {
         let bytes = name.bytes();
-        let within = |prefix: &[u8]| bytes.len() > prefix.len() && bytes.starts_with(prefix);
+        let within = |prefix: &[u8]| bytes.starts_with(prefix);
         match bytes {
             acl::ACCESS => Self::Access,
             acl::DEFAULT => Self::Default,
@@ -97,6 +97,7 @@ impl<S: View> Fs<S> {
             }
             _ => {}
         }
+        whole(name)?;
         self.store.xattr(ino, name, target)
     }
 
@@ -144,6 +145,7 @@ impl<S: Store> Fs<S> {
         let space = Namespace::of(name);
         let attr = self.getattr(ino)?;
         self.may_set_xattr(caller, ino, &attr, space)?;
+        whole(name)?;
         self.fits(ino, name, mode)?;
         if matches!(space, Namespace::Access | Namespace::Default) {
             return self.set_acl(caller, ino, attr, (space, name), value, kill_sgid);
@@ -160,6 +162,7 @@ impl<S: Store> Fs<S> {
         let space = Namespace::of(name);
         let attr = self.getattr(ino)?;
         self.may_set_xattr(caller, ino, &attr, space)?;
+        whole(name)?;
         let list = matches!(space, Namespace::Access | Namespace::Default);
         match self.fits(ino, name, XattrMode::Replace) {
             // To have no list is the wish; Linux finds it granted, and a change where there could be one.
@@ -269,6 +272,14 @@ impl<S: Store> Fs<S> {
         let bytes = kept.map(Acl::encode);
         self.put_xattr(ino, attr, (space, name), bytes.as_deref())
     }
+}
+
+/// A namespace alone is no name.
+fn whole(name: XattrName<'_>) -> Result<()> {
+    if name.bytes().ends_with(b".") && !name.bytes()[..name.bytes().len() - 1].contains(&b'.') {
+        return Err(Error::Invalid);
+    }
+    Ok(())
 }
 
 /// `user.` attributes belong to files and directories only, as xattr(7) has it.
