@@ -174,7 +174,8 @@ impl<'h, M: Memory> Plan<'h, '_, M> {
             *point_of_no_return = true;
             self.run(rest())?;
         }
-        let mut locked = Self::lock(self.home, &targets, self.overdraft)?;
+        let overdraft = self.overdraft || self.only_fills();
+        let mut locked = Self::lock(self.home, &targets, overdraft)?;
         *point_of_no_return = true;
         if !early {
             self.run(rest())?;

@@ -205,6 +205,17 @@ impl<'h, 'a, M: Memory> Plan<'h, 'a, M> {
         Ok(extents.collect())
     }
 
+    /// Nothing is new but bytes in space that was paid for before. Reserved space must take them in a full
+    /// home, although the tree may need pages to tell which of it is written: at most one extent for
+    /// each granule, so the budget is overdrawn by a fraction of what was reserved.
+    pub(super) fn only_fills(&self) -> bool {
+        self.ledger.claims.is_empty()
+            && self.ledger.shares.is_empty()
+            && self.names.len() == 0
+            && self.xattrs.iter().all(|staged| staged.value.is_none())
+            && self.inodes.iter().all(|staged| staged.stored && !staged.inline_changed)
+    }
+
     /// Bytes of hidden places to be moved.
     pub(super) fn hidden(&mut self, bytes: Move<'a>) {
         self.jobs.push(Job { bytes, visible: false });

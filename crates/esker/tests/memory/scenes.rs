@@ -163,6 +163,50 @@ fn reserved_space_is_there_when_needed() {
     assert_eq!(home.check(), []);
 }
 
+/// In a full home every write to reserved space succeeds, in whatever order the tree must tell apart what of
+/// it is written; what it takes beyond the limit for that is little, and goes with the file.
+#[test]
+fn reserved_space_takes_scattered_writes_when_nothing_else_is_left() {
+    const RESERVED: u64 = 8 << 20;
+    let (home, _) = start(Heap::new(), 16 << 20);
+    let (ino, other) = (file(&home, "a"), file(&home, "b"));
+    commit(&home, &[Word::Reserve(ino, 0, RESERVED), Word::Cut(ino, RESERVED)]).unwrap();
+    let (mut at, mut len) = (0, 1 << 20);
+    while len > 0 {
+        match write(&home, other, at, 1, len) {
+            Ok(()) => at += len as u64,
+            Err(_) => len /= 2,
+        }
+    }
+    let mut number = 0;
+    let make = |number: &mut u32| {
+        let ino = home.next_ino(Ino::ROOT, Kind::File);
+        let made = Word::Make(ino, attr(Kind::File, Ino::ROOT, 1));
+        let name = format!("fill{number}");
+        *number += 1;
+        commit(&home, &[made, Word::Link(Ino::ROOT, name, ino, Kind::File)])
+    };
+    while make(&mut number).is_ok() {}
+    let before = home.usage();
+    // Every other granule, in an order that splits everywhere: the worst that can happen.
+    let granules = RESERVED / GRANULE;
+    for step in 0..granules / 2 {
+        let granule = step * 4097 % (granules / 2) * 2;
+        write(&home, ino, granule * GRANULE, 7, GRANULE as usize).unwrap();
+    }
+    let after = home.usage();
+    assert_eq!(after.data, before.data);
+    let over = after.used.saturating_sub(after.total);
+    assert!(over > 0 && over <= RESERVED / 4, "{over} bytes over");
+    assert_eq!(write(&home, other, at, 1, 4096), Err(Error::NoSpace));
+    assert_eq!(make(&mut number), Err(Error::NoSpace));
+    assert_eq!(home.check(), []);
+    drop_file(&home, ino, "a").unwrap();
+    assert!(home.usage().used <= before.used - RESERVED + (64 << 10), "{:?}", home.usage());
+    make(&mut number).unwrap();
+    assert_eq!(home.check(), []);
+}
+
 /// Sharing takes no space; writing to either side leaves the other as it was; the last one frees.
 #[test]
 fn shared_bytes_part_when_written() {
