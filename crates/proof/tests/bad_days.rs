@@ -109,6 +109,34 @@ fn a_full_mount_says_so_and_gives_space_back() {
     }
 }
 
+/// With writeback the limit of a file's size is met late: what lies below it is kept, and the error told.
+#[test]
+fn bytes_below_the_largest_size_are_kept() {
+    if !may_mount() {
+        return;
+    }
+    const EFBIG: i32 = 27;
+    const LIMIT: u64 = 1 << 20;
+    let mount = Mount::esker("limit", "size=64m,file_size=1m").expect("esker");
+    let path = mount.path().join("f");
+    let file = File::create_new(&path).expect("a name");
+    file.write_all_at(&[1; 20], LIMIT - 10).expect("the kernel takes it");
+    let told = file.sync_all().expect_err("it is too large");
+    assert_eq!(told.raw_os_error(), Some(EFBIG));
+    drop(file);
+    // Once the kernel has forgotten the file, it sees what there is.
+    let copy = mount.path().join("copy");
+    std::fs::rename(&path, &copy).expect("rename");
+    std::fs::write("/proc/sys/vm/drop_caches", "3").expect("drop caches");
+    assert_eq!(std::fs::metadata(&copy).expect("stat").len(), LIMIT);
+    assert_eq!(
+        std::fs::read(&copy).expect("read")[LIMIT as usize - 11..],
+        [&[0][..], &[1; 10]].concat()
+    );
+    let file = File::options().write(true).open(&copy).expect("open");
+    assert_eq!(file.set_len(LIMIT + 1).expect_err("too large").raw_os_error(), Some(EFBIG));
+}
+
 #[test]
 fn absurd_sizes_are_sparse_and_instant() {
     if !may_mount() {

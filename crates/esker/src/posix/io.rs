@@ -165,12 +165,24 @@ impl<S: Store> Fs<S> {
     }
 
     /// The same for bytes that were held back by somebody who has told their times, or will: these
-    /// stay as they are.
+    /// stay as they are. Whoever wrote them was told long ago that they are taken, so of those for which
+    /// there is no room as many are, from the first on, as there is room for.
     ///
     /// # Errors
-    /// As [`Fs::write`].
+    /// As [`Fs::write`], also when only a part was taken.
     pub fn write_back(&self, ino: Ino, at: u64, source: &[u8], kill_priv: bool) -> Result<usize> {
-        self.put(ino, at, source, kill_priv, |attr| attr)
+        let (mut done, mut step) = (0, source.len());
+        loop {
+            let part = &source[done..source.len().min(done + step)];
+            match self.put(ino, at + done as u64, part, kill_priv, |attr| attr) {
+                Ok(count) => done += count,
+                Err(Error::NoSpace | Error::FileTooBig) if part.len() > 1 => step = part.len() / 2,
+                Err(error) => return Err(error),
+            }
+            if done == source.len() {
+                return Ok(done);
+            }
+        }
     }
 
     fn put(
