@@ -5,8 +5,9 @@
 //! place where a number would best stand and where it stands.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
-use super::SHARDS;
+use super::{COUNT_MAX, SHARDS};
 use crate::ids::Ino;
 
 /// Places of the smallest table: a line of the processor's cache.
@@ -26,12 +27,19 @@ pub(super) struct Table {
     /// None, or a power of two.
     places: Box<[Place]>,
     len: usize,
+    /// The machine had no memory to list one more: from then on each that is not listed may be the one, and
+    /// counts for ever.
+    lost: bool,
+    /// The machine has no memory.
+    #[cfg(test)]
+    poor: bool,
 }
 
 impl Table {
     /// The inode's count.
     pub(super) fn get(&self, ino: Ino) -> u32 {
-        self.find(ino).map_or(0, |at| self.places[at].count)
+        let unlisted = if self.lost { COUNT_MAX } else { 0 };
+        self.find(ino).map_or(unlisted, |at| self.places[at].count)
     }
 
     /// Another count for the inode; with 0 it is listed no more.
@@ -70,10 +78,15 @@ impl Table {
         }
     }
 
-    /// Lists a number that is not listed yet. At least a quarter of the places stay vacant.
+    /// Lists a number that is not listed yet. At least a quarter of the places stay vacant, or one where there
+    /// is no memory for more.
     fn insert(&mut self, place: Place) {
         if (self.len + 1) * 4 > self.places.len() * 3 {
-            self.resize((self.places.len() * 2).max(PLACES_MIN));
+            let grown = self.resize((self.places.len() * 2).max(PLACES_MIN));
+            if !grown && self.len + 1 >= self.places.len() {
+                self.lost = true;
+                return;
+            }
         }
         self.put(place);
         self.len += 1;
@@ -106,10 +119,20 @@ impl Table {
         }
     }
 
-    fn resize(&mut self, places: usize) {
-        let places = alloc::vec![Place::default(); places].into_boxed_slice();
-        let old = core::mem::replace(&mut self.places, places);
+    /// Another number of places; whether the machine had memory for it.
+    fn resize(&mut self, count: usize) -> bool {
+        #[cfg(test)]
+        if self.poor {
+            return false;
+        }
+        let mut places = Vec::new();
+        if places.try_reserve_exact(count).is_err() {
+            return false;
+        }
+        places.resize(count, Place::default());
+        let old = core::mem::replace(&mut self.places, places.into_boxed_slice());
         old.iter().filter(|place| place.count > 0).for_each(|&place| self.put(place));
+        true
     }
 }
 
@@ -118,6 +141,24 @@ mod tests {
     use alloc::collections::BTreeMap;
 
     use super::*;
+
+    /// Without memory it fills up, and then keeps everything that it does not know.
+    #[test]
+    fn without_memory_nothing_is_let_go() {
+        let mut table = Table::default();
+        (1..=3).for_each(|ino| table.set(Ino(ino), 7));
+        table.poor = true;
+        assert_eq!((table.get(Ino(3)), table.get(Ino(4))), (7, 0));
+        (4..=9).for_each(|ino| table.set(Ino(ino), 1));
+        let known = (1..=9).filter(|&ino| table.find(Ino(ino)).is_some()).count();
+        assert!(known >= 3 && known < table.places.len());
+        assert_eq!(
+            (table.get(Ino(1)), table.get(Ino(9)), table.get(Ino(99))),
+            (7, COUNT_MAX, COUNT_MAX)
+        );
+        table.set(Ino(1), 6);
+        assert_eq!(table.get(Ino(1)), 6);
+    }
 
     /// Counts come and go at random, in waves; the table says the same as a map.
     #[test]
