@@ -6,14 +6,15 @@
 //! is.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use esker::posix::{Caller, Dirent, Fs, New, Node, OpenFlags, XattrMode};
 use esker::store::{Flow, Store};
-use esker::{Cursor, Error, Flags, Ino, Name, Result, XattrName};
+use esker::{Attr, Cursor, Error, Flags, Ino, Kind, Name, Result, XattrName};
 
 use crate::caller::{caller, filler, lister};
 use crate::convert::{self, NO_ENTRY, Timeouts};
-use crate::handler::Handler;
+use crate::handler::{Flush, Handler};
 use crate::ioctl;
 use crate::reply::Reply;
 use crate::request::{Op, Request};
@@ -26,6 +27,13 @@ const COPY_LEN_MAX: u64 = 0xffff_f000;
 
 /// Set-user-id and set-group-id.
 const SET_ID: u16 = 0o6000;
+
+/// How long the kernel may believe the attributes of a file that it is about to take bytes for: as
+/// short as it can count, which is a tick of its clock.
+const MOMENT: Duration = Duration::from_nanos(1);
+
+/// The kernel holds back and writes back whole pages of so many bytes, or more.
+const PAGE_LEN: u64 = 4096;
 
 /// How a door behaves.
 #[derive(Clone, Copy, Debug)]
@@ -90,11 +98,11 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
             Op::Readdir { after, len } => self.list(request, *after, *len, reply),
             Op::Readdirplus { after, len } => self.list_plus(request, *after, *len, reply),
             Op::Forget { count } => {
-                self.fs.forget(request.node, *count);
+                self.forget(request.node, *count);
                 Ok(())
             }
             Op::BatchForget(forgets) => {
-                forgets.iter().for_each(|(ino, count)| self.fs.forget(ino, count));
+                forgets.iter().for_each(|(ino, count)| self.forget(ino, count));
                 Ok(())
             }
             Op::Release { write } => {
@@ -109,9 +117,15 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
         }
     }
 
-    fn needs_flushed(&self, request: &Request<'_>) -> Option<Ino> {
+    fn needs_flushed(&self, request: &Request<'_>) -> Option<Flush> {
+        let node = request.node;
         let seeks = matches!(request.op, Op::SeekData { .. } | Op::SeekHole { .. });
-        (seeks && self.writers.has(request.node)).then_some(request.node)
+        let stats = matches!(request.op, Op::Getattr { writes: false } | Op::Statx);
+        if !(seeks || stats && self.options.writeback) || !self.writers.has(node) {
+            return None;
+        }
+        let from = if stats { self.first_uncounted(node)? } else { 0 };
+        Some(Flush { node, from })
     }
 
     fn awaits_space(&self) -> bool {
@@ -156,13 +170,54 @@ impl<S: Store> Door<S> {
     }
 
     fn entry(&self, node: &Node, reply: &mut Reply<'_>) -> Result<()> {
-        reply.entry(&self.options.timeouts.entry_out(node, self.fs.generation()))
+        let timeouts = self.timeouts(node.ino, node.attr.kind);
+        reply.entry(&timeouts.entry_out(node, self.fs.generation()))
     }
 
+    /// A new file, which is written to next, if at all: that it has no blocks is soon over.
     fn opened(&self, node: &Node, write: bool, reply: &mut Reply<'_>) -> Result<()> {
-        self.entry(node, reply)?;
+        let (timeouts, attr) = match write && self.options.writeback {
+            true => self.about_to_write(node.attr),
+            false => (self.options.timeouts, node.attr),
+        };
+        let entry = timeouts.entry_out(&Node { attr, ..*node }, self.fs.generation());
+        reply.entry(&entry)?;
         self.writers.opened(node.ino, write);
         reply.put(&OPENED.encode())
+    }
+
+    /// How long the kernel may believe what it is told of an inode.
+    ///
+    /// With writeback it keeps size and times of a file itself, but not how many blocks it has: while
+    /// somebody may write, each stat(2) must ask.
+    fn timeouts(&self, ino: Ino, kind: Kind) -> Timeouts {
+        let timeouts = self.options.timeouts;
+        match self.is_written(ino, kind) {
+            true => Timeouts { attr: Duration::ZERO, ..timeouts },
+            false => timeouts,
+        }
+    }
+
+    /// The kernel may hold bytes of it back.
+    fn is_written(&self, ino: Ino, kind: Kind) -> bool {
+        self.options.writeback && kind == Kind::File && self.writers.has(ino)
+    }
+
+    /// The same for a kernel that asks before it takes bytes: it asks before each write(2) once this
+    /// is over, so that is not at once. Who asks within the moment is not told that there is no data
+    /// at all, which programs that copy rely on.
+    fn about_to_write(&self, attr: Attr) -> (Timeouts, Attr) {
+        let timeouts = self.options.timeouts;
+        let blocks = attr.blocks.max(1);
+        (Timeouts { attr: timeouts.attr.min(MOMENT), ..timeouts }, Attr { blocks, ..attr })
+    }
+
+    /// From where on bytes that the kernel may hold back are missing in a file's blocks: those that
+    /// were appended, and all where there are no blocks yet. What it holds back for holes between
+    /// data is counted when it comes.
+    fn first_uncounted(&self, ino: Ino) -> Option<u64> {
+        let attr = self.fs.getattr(ino).ok().filter(|attr| attr.kind == Kind::File)?;
+        Some(if attr.blocks == 0 { 0 } else { attr.size / PAGE_LEN * PAGE_LEN })
     }
 
     /// CREATE makes a file, or opens the one that somebody else has just made.
@@ -204,16 +259,27 @@ impl<S: Store> Door<S> {
 
     /// Calls about an inode or the whole.
     fn attrs(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-        let (fs, ino, timeouts) = (&self.fs, request.node, &self.options.timeouts);
+        let (fs, ino) = (&self.fs, request.node);
+        let timeouts = |attr: &Attr| self.timeouts(ino, attr.kind);
         match &request.op {
             Op::Getattr { writes } => {
-                self.writers.hear(ino, *writes)?;
-                reply.put(&timeouts.attr_out(ino, &fs.getattr(ino)?).encode())
+                if *writes {
+                    self.writers.hear(ino)?;
+                }
+                let attr = fs.getattr(ino)?;
+                let (timeouts, attr) = match *writes && self.is_written(ino, attr.kind) {
+                    true => self.about_to_write(attr),
+                    false => (timeouts(&attr), attr),
+                };
+                reply.put(&timeouts.attr_out(ino, &attr).encode())
             }
-            Op::Statx => reply.put(&timeouts.statx_out(ino, &fs.getattr(ino)?).encode()),
+            Op::Statx => {
+                let attr = fs.getattr(ino)?;
+                reply.put(&timeouts(&attr).statx_out(ino, &attr).encode())
+            }
             Op::Setattr(set) => {
                 let attr = fs.setattr(&caller(request), ino, set)?;
-                reply.put(&timeouts.attr_out(ino, &attr).encode())
+                reply.put(&timeouts(&attr).attr_out(ino, &attr).encode())
             }
             Op::Statfs => reply.put(&convert::statfs(&fs.statfs()).encode()),
             Op::Ioctl { command, input, .. } => {
@@ -259,7 +325,12 @@ impl<S: Store> Door<S> {
         match &request.op {
             Op::Open { flags } => {
                 fs.open(caller, ino, *flags)?;
-                self.writers.opened(ino, flags.write);
+                let first = self.writers.opened(ino, flags.write);
+                // What the kernel was told of a file without writers holds no longer. Where the
+                // content goes, it forgets that by itself.
+                if first && self.options.writeback && !flags.truncate {
+                    reply.outdate(ino);
+                }
                 reply.put(&OPENED.encode())
             }
             Op::Read { at, len, no_atime } if *no_atime || !self.options.atime => {
@@ -353,9 +424,10 @@ impl<S: Store> Door<S> {
         limit: u32,
         reply: &mut Reply<'_>,
     ) -> Result<()> {
-        let (timeouts, generation) = (&self.options.timeouts, self.fs.generation());
+        let generation = self.fs.generation();
         self.readdir(request, after, true, &mut |dirent| {
             let entry = dirent.attr.map_or(NO_ENTRY, |attr| {
+                let timeouts = self.timeouts(dirent.ino, attr.kind);
                 timeouts.entry_out(&Node { ino: dirent.ino, attr }, generation)
             });
             reply.record_plus(&dirent, &entry, limit)

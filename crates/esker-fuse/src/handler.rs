@@ -11,6 +11,15 @@ use crate::reply::Reply;
 use crate::request::{Op, ParseError, Request};
 use crate::wire::OutHeader;
 
+/// Bytes of a file that the kernel may hold back: all of them from `from` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flush {
+    /// Whose.
+    pub node: Ino,
+    /// The first of them.
+    pub from: u64,
+}
+
 /// Answers requests.
 pub trait Handler: Send + Sync {
     /// Answers one: fills `reply`, or names the error.
@@ -19,10 +28,9 @@ pub trait Handler: Send + Sync {
     /// The error is the answer; whatever is in `reply` then is not sent.
     fn handle(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Error>;
 
-    /// The inode whose bytes the kernel must have written back before this request can be answered
-    /// rightly: it may hold written bytes back, and does not flush them by itself before every
-    /// question about them.
-    fn needs_flushed(&self, request: &Request<'_>) -> Option<Ino> {
+    /// What the kernel must have written back before this request can be answered rightly: it may
+    /// hold written bytes back, and does not flush them by itself before every question about them.
+    fn needs_flushed(&self, request: &Request<'_>) -> Option<Flush> {
         let _ = request;
         None
     }

@@ -13,6 +13,7 @@ pub mod convert;
 pub mod door;
 pub mod handler;
 mod ioctl;
+mod later;
 pub mod mount;
 pub mod negotiate;
 pub mod null;

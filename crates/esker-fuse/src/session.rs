@@ -7,11 +7,11 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle, Scope};
-use std::time::Duration;
 
 use esker::Error;
 
 use crate::handler::{Handler, answer, let_go};
+use crate::later::{Later, Left, awaits_space};
 use crate::mount::{MountOptions, Way};
 use crate::negotiate::{Terms, negotiate};
 use crate::reply::Reply;
@@ -21,14 +21,6 @@ use crate::wire::{InitOut, OutHeader};
 
 /// Most workers that a session has by default.
 const THREADS_MAX: usize = 4;
-
-/// Room for an answer that comes later, in bytes: an inode with an open file at most.
-const LATE_LEN_MAX: usize = 256;
-/// How often, and after how long each time, a request for which there was no space is tried again
-/// while removed files are about to give some back.
-const SPACE_STEPS: u32 = 250;
-const SPACE_STEP: Duration = Duration::from_millis(4);
-const NO_SPACE: u32 = (-Error::NoSpace.errno()).cast_unsigned();
 
 /// How a session runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -129,18 +121,19 @@ impl<T: Transport, H: Handler> Session<T, H> {
     /// # Errors
     /// When the device fails in a way that no unmount explains.
     pub fn run(mut self) -> io::Result<()> {
+        let later = Later::default();
         thread::scope(|scope| {
             for index in 1..self.threads {
                 let worker = thread::Builder::new().name(format!("esker-fuse-{index}"));
                 // Fewer workers are slower, not wrong.
                 let Ok(mut channel) = self.transport.channel(index) else { break };
-                let handler = &*self.handler;
-                let serve = move || serve(scope, &mut channel, handler);
+                let (handler, later) = (&*self.handler, &later);
+                let serve = move || serve(scope, &mut channel, handler, later);
                 if worker.spawn_scoped(scope, serve).is_err() {
                     break;
                 }
             }
-            serve(scope, &mut self.first, &*self.handler)
+            serve(scope, &mut self.first, &*self.handler, &later)
         })
     }
 }
@@ -246,6 +239,7 @@ fn serve<'scope, C, H>(
     scope: &'scope Scope<'scope, '_>,
     channel: &mut C,
     handler: &'scope H,
+    later: &'scope Later<C::Outlet>,
 ) -> io::Result<()>
 where
     C: Channel<Outlet: 'scope>,
@@ -256,18 +250,15 @@ where
         let (bytes, room) = channel.exchange();
         let request = Request::parse(bytes);
         let flush = request.as_ref().ok().and_then(|request| handler.needs_flushed(request));
-        if let Some(node) = flush {
-            let flushed = move |outlet: &C::Outlet| {
-                // An error says that there was nothing to write back.
-                let _ = outlet.flush(node);
-            };
-            leave(scope, channel, handler, flushed)?;
+        if let Some(what) = flush {
+            later.flush(scope, handler, what, leave(channel)?);
             continue;
         }
+        let len = bytes.len();
         let mut reply = Reply::new(room);
         let Some(header) = answer(handler, request, &mut reply) else { continue };
-        if header.error == NO_SPACE && handler.awaits_space() {
-            leave(scope, channel, handler, |_| thread::sleep(SPACE_STEP))?;
+        if awaits_space(handler, &header) && later.admit(len) {
+            later.wait(scope, handler, leave(channel)?);
             continue;
         }
         let (held, outdated) = (reply.keep(), reply.outdated());
@@ -284,46 +275,9 @@ where
     Ok(())
 }
 
-/// Leaves the request received last to a thread of its own, which answers it after `first`. The workers
-/// go on meanwhile, and one of them takes in what the answer waits for.
-fn leave<'scope, C, H>(
-    scope: &'scope Scope<'scope, '_>,
-    channel: &mut C,
-    handler: &'scope H,
-    first: impl Fn(&C::Outlet) + Send + 'scope,
-) -> io::Result<()>
-where
-    C: Channel<Outlet: 'scope>,
-    H: Handler,
-{
+/// Takes the request received last out of the channel. The workers go on meanwhile, and one of them takes in
+/// what its answer waits for.
+fn leave<C: Channel>(channel: &mut C) -> io::Result<Left<C::Outlet>> {
     let bytes = channel.exchange().0.to_vec();
-    let outlet = channel.leave()?;
-    let unique = Request::parse(&bytes).map_or(0, |request| request.unique);
-    let later = move || answer_later(&outlet, handler, &bytes, first);
-    if thread::Builder::new().spawn_scoped(scope, later).is_err() {
-        let error = (-Error::NoMemory.errno()).cast_unsigned();
-        channel.send(&OutHeader { len: OutHeader::SIZE as u32, error, unique })?;
-    }
-    Ok(())
-}
-
-/// Answers after `first`, and again and again after it while space may still come back.
-fn answer_later<H: Handler, O: Outlet>(outlet: &O, handler: &H, bytes: &[u8], first: impl Fn(&O)) {
-    let mut room = [0; LATE_LEN_MAX];
-    for step in 1..=SPACE_STEPS {
-        first(outlet);
-        let request = Request::parse(bytes);
-        let mut reply = Reply::new(&mut room);
-        let Some(header) = answer(handler, request, &mut reply) else { return };
-        if header.error == NO_SPACE && handler.awaits_space() && step < SPACE_STEPS {
-            continue;
-        }
-        if let Some(node) = reply.outdated() {
-            let _ = outlet.outdate(node);
-        }
-        if outlet.send(&header, reply.body()).is_err() {
-            let_go(handler, &reply);
-        }
-        return;
-    }
+    Ok(Left { bytes, outlet: channel.leave()? })
 }

@@ -27,11 +27,15 @@ struct Writing {
 }
 
 impl Writers {
-    /// A file was opened.
-    pub fn opened(&self, ino: Ino, write: bool) {
-        if write {
-            self.files().entry(ino).or_default().count += 1;
+    /// A file was opened; whether that is its first writer.
+    pub fn opened(&self, ino: Ino, write: bool) -> bool {
+        if !write {
+            return false;
         }
+        let mut files = self.files();
+        let writing = files.entry(ino).or_default();
+        writing.count += 1;
+        writing.count == 1
     }
 
     /// A file was closed for the last time since it was opened; whether nobody writes to it now, but
@@ -66,10 +70,7 @@ impl Writers {
     ///
     /// # Errors
     /// What earlier bytes were refused with.
-    pub fn hear(&self, ino: Ino, writes: bool) -> Result<()> {
-        if !writes {
-            return Ok(());
-        }
+    pub fn hear(&self, ino: Ino) -> Result<()> {
         let refusal = self.files().get_mut(&ino).and_then(|writing| writing.refusal.take());
         refusal.map_or(Ok(()), Err)
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use esker::posix::Dirent;
 use esker::{Cursor, Error, Ino, Kind, Result};
 use esker_fuse::convert::{NO_ENTRY, Timeouts};
-use esker_fuse::handler::{Handler, answer};
+use esker_fuse::handler::{Flush, Handler, answer};
 use esker_fuse::negotiate::{Terms, negotiate};
 use esker_fuse::reply::Reply;
 use esker_fuse::request::{Op, Request};
@@ -118,8 +118,9 @@ impl Handler for Odd {
         }
     }
 
-    fn needs_flushed(&self, request: &Request<'_>) -> Option<Ino> {
-        matches!(request.op, Op::SeekData { .. }).then_some(request.node)
+    fn needs_flushed(&self, request: &Request<'_>) -> Option<Flush> {
+        let flush = Flush { node: request.node, from: 0 };
+        matches!(request.op, Op::SeekData { .. }).then_some(flush)
     }
 
     fn forget(&self, node: Ino, count: u64) {
@@ -178,8 +179,8 @@ const OUTDATED: u8 = 0xa7;
 struct Side(Stage);
 
 impl Outlet for Side {
-    fn flush(&self, node: Ino) -> io::Result<()> {
-        self.0.answers.lock().unwrap().push(vec![node.0 as u8]);
+    fn flush(&self, what: Flush) -> io::Result<()> {
+        self.0.answers.lock().unwrap().push(vec![what.node.0 as u8]);
         Ok(())
     }
     fn outdate(&self, node: Ino) -> io::Result<()> {

@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{Channel, Outlet, Transport};
+use crate::handler::Flush;
 use crate::negotiate::{DATA_LEN_MAX, REQUEST_LEN_MAX};
 use crate::wire::{NOTIFY_INVAL_INODE, NotifyInvalInodeOut, OutHeader};
 
@@ -121,8 +122,8 @@ impl DeviceOutlet {
 }
 
 impl Outlet for DeviceOutlet {
-    fn flush(&self, node: Ino) -> io::Result<()> {
-        self.invalidate(node, 0)
+    fn flush(&self, what: Flush) -> io::Result<()> {
+        self.invalidate(what.node, what.from.min(i64::MAX as u64).cast_signed())
     }
 
     fn outdate(&self, node: Ino) -> io::Result<()> {

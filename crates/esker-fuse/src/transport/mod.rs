@@ -14,6 +14,7 @@ use std::io;
 
 use esker::Ino;
 
+use crate::handler::Flush;
 use crate::wire::{InitOut, OutHeader};
 
 /// A connection to the kernel, which gives each worker a channel of its own.
@@ -83,11 +84,12 @@ pub trait Channel: Send {
 /// What a thread beside the worker needs to answer a request.
 pub trait Outlet: Send {
     /// Has the kernel write back the bytes of a file that it holds back, and waits until they have
-    /// come in as requests. Whoever calls must not be a worker, who might have to answer them.
+    /// come in as requests. It then keeps none of what it was told to flush. Whoever calls must not
+    /// be a worker, who might have to answer them.
     ///
     /// # Errors
     /// `NotFound` when the kernel keeps nothing of the inode.
-    fn flush(&self, node: Ino) -> io::Result<()>;
+    fn flush(&self, what: Flush) -> io::Result<()>;
 
     /// Has the kernel ask for the attributes of an inode before it relies on them again. A worker may
     /// call it.

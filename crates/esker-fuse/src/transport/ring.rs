@@ -21,6 +21,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::device::{Device, DeviceChannel, DeviceOutlet};
 use super::{Channel, Outlet, Transport};
+use crate::handler::Flush;
 use crate::negotiate::DATA_LEN_MAX;
 use crate::wire::flags::init;
 use crate::wire::{InHeader, InitOut, OutHeader, RingCommand, RingEntry, RingHeader};
@@ -173,9 +174,9 @@ pub enum RingOutlet {
 }
 
 impl Outlet for RingOutlet {
-    fn flush(&self, node: Ino) -> io::Result<()> {
+    fn flush(&self, what: Flush) -> io::Result<()> {
         match self {
-            Self::Device(device) | Self::Queue { device, .. } => device.flush(node),
+            Self::Device(device) | Self::Queue { device, .. } => device.flush(what),
         }
     }
 

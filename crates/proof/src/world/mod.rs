@@ -152,6 +152,13 @@ pub(crate) fn pages(
     Ok(pages)
 }
 
+/// Programs that copy take a file without blocks for all hole: each page with bytes counts for one at
+/// least.
+pub(crate) fn counts(blocks: u64, pages: &[(u64, u32)]) -> Result<(), String> {
+    let least = pages.len() as u64;
+    if blocks < least { Err(format!("{blocks} blocks, and data in {least} pages")) } else { Ok(()) }
+}
+
 fn page(
     at: u64,
     size: u64,

@@ -9,7 +9,7 @@ use esker::posix::{Caller, Fs, Node};
 use esker::store::Store;
 use esker::{Attr, Cursor, Error, Ino, Kind, Name, XattrName};
 
-use crate::world::{Answer, Seen, Stat, Xattrs, pages};
+use crate::world::{Answer, Seen, Stat, Xattrs, counts, pages};
 
 pub(super) fn stat(attr: &Attr) -> Stat {
     let device = matches!(attr.kind, Kind::CharDevice | Kind::BlockDevice);
@@ -93,7 +93,8 @@ fn look_at<S: Store>(
     node: Node,
     first: &mut HashMap<Ino, Vec<u8>>,
 ) -> Result<Seen, String> {
-    let stat = stat(&fs.getattr(node.ino).map_err(text)?);
+    let attr = fs.getattr(node.ino).map_err(text)?;
+    let stat = stat(&attr);
     let names = match stat.kind {
         Kind::Directory => match names(fs, &Caller::ROOT, node.ino, true).map_err(text)? {
             Answer::Names(names) => names,
@@ -117,6 +118,7 @@ fn look_at<S: Store>(
         Kind::File => pages(stat.size, &mut read, &mut next_data)?,
         _ => Vec::new(),
     };
+    counts(attr.blocks, &pages)?;
     let xattrs = xattrs(fs, node.ino)?;
     let same_as = first.entry(node.ino).or_insert_with(|| path.to_vec()).clone();
     Ok(Seen { path: path.to_vec(), same_as, stat, target, pages, xattrs, names })

@@ -11,7 +11,7 @@ use rustix::fs::{self, AtFlags, CWD, Dir, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::{Errno, Result};
 
 use super::calls::convert;
-use crate::world::{Answer, Seen, pages};
+use crate::world::{Answer, Seen, counts, pages};
 
 pub(super) fn xattr_names(path: &[u8], follow: bool) -> Result<Vec<Vec<u8>>> {
     let mut list = vec![0; 1 << 16];
@@ -103,6 +103,7 @@ fn look_at(
         _ => Vec::new(),
     };
     let pages = if stat.kind == Kind::File { file_pages(full, stat.size)? } else { Vec::new() };
+    counts(raw.st_blocks.cast_unsigned(), &pages)?;
     let same_as = first.entry(raw.st_ino).or_insert_with(|| path.to_vec()).clone();
     Ok(Seen { path: path.to_vec(), same_as, stat, target, pages, xattrs, names })
 }
