@@ -16,6 +16,7 @@ use crate::caller::{caller, filler, lister};
 use crate::convert::{self, NO_ENTRY, Timeouts};
 use crate::handler::{Flush, Handler};
 use crate::ioctl;
+use crate::partings::Partings;
 use crate::reply::Reply;
 use crate::request::{Op, Request};
 use crate::wire::flags::opened;
@@ -61,13 +62,14 @@ pub struct Door<S> {
     fs: Arc<Fs<S>>,
     options: DoorOptions,
     writers: Writers,
+    partings: Partings,
 }
 
 impl<S> Door<S> {
     /// A door to `fs`.
     #[must_use]
     pub fn new(fs: Arc<Fs<S>>, options: DoorOptions) -> Self {
-        Self { fs, options, writers: Writers::default() }
+        Self { fs, options, writers: Writers::default(), partings: Partings::new() }
     }
 
     /// The file system.
@@ -87,7 +89,9 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
             | Op::Link { .. }
             | Op::Create { .. }
             | Op::Tmpfile { .. } => self.entries(request, reply),
-            Op::Unlink { .. } | Op::Rmdir { .. } | Op::Rename { .. } => self.names(request),
+            Op::Unlink { .. } | Op::Rmdir { .. } | Op::Rename { .. } => {
+                self.names(request).inspect(|()| self.partings.told())
+            }
             Op::Getattr { .. } | Op::Statx | Op::Setattr(_) | Op::Statfs | Op::Ioctl { .. } => {
                 self.attrs(request, reply)
             }
@@ -107,6 +111,10 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
             }
             Op::Release { write } => {
                 let done = self.writers.closed(request.node, *write);
+                let nameless = |attr: Attr| attr.nlink == 0;
+                if self.fs.has_orphans() && self.fs.getattr(request.node).is_ok_and(nameless) {
+                    self.partings.told();
+                }
                 if done { self.fs.trim(request.node) } else { Ok(()) }
             }
             Op::Releasedir | Op::Interrupt { .. } | Op::Destroy => Ok(()),
@@ -129,11 +137,13 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
     }
 
     fn awaits_space(&self) -> bool {
-        self.fs.has_orphans()
+        self.fs.has_orphans() && self.partings.are_due()
     }
 
     fn forget(&self, node: Ino, count: u64) {
-        self.fs.forget(node, count);
+        if self.fs.part(node, count) {
+            self.partings.told();
+        }
     }
 }
 

@@ -18,6 +18,7 @@ pub mod mount;
 pub mod negotiate;
 pub mod null;
 mod parse;
+mod partings;
 pub mod reply;
 pub mod request;
 pub mod session;

@@ -109,6 +109,34 @@ fn a_full_mount_says_so_and_gives_space_back() {
     }
 }
 
+/// Space that an open file keeps does not come back soon: nobody waits for it.
+#[test]
+fn a_removed_file_that_stays_open_keeps_nobody_waiting() {
+    if !may_mount() {
+        return;
+    }
+    let mount = Mount::esker("kept", "size=20m").expect("esker");
+    let path = mount.path().join("kept");
+    let mut kept = File::create_new(&path).expect("a name");
+    kept.write_all(&[1; 4096]).expect("write");
+    std::fs::remove_file(&path).expect("unlink");
+    let path = mount.path().join("fill");
+    assert_eq!(fill(&path).1, ENOSPC);
+    std::thread::sleep(Duration::from_millis(200));
+    let begun = Instant::now();
+    for _ in 0..20 {
+        let file = File::options().append(true).open(&path).expect("open");
+        let refused = (&file).write_all(&[1; 64 << 10]).and_then(|()| file.sync_all());
+        assert_eq!(refused.expect_err("it is full").raw_os_error(), Some(ENOSPC));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    // What is about to come back is waited for.
+    drop(kept);
+    std::fs::remove_file(&path).expect("unlink when full");
+    std::fs::write(&path, vec![2; 10 << 20]).expect("there is space again");
+    assert!(std::fs::read(&path).expect("read").iter().all(|&byte| byte == 2));
+}
+
 /// With writeback the limit of a file's size is met late: what lies below it is kept, and the error told.
 #[test]
 fn bytes_below_the_largest_size_are_kept() {

@@ -77,24 +77,33 @@ impl<S: View> Fs<S> {
         self.store.read(ino, 0, target)
     }
 
-    /// Whether inodes without names are held: letting go of them gives their space back.
-    pub fn has_orphans(&self) -> bool {
-        self.holds.has_orphans()
-    }
-
     /// How full the home is.
     pub fn statfs(&self) -> Space {
         self.store.space()
     }
 }
 
+impl<S> Fs<S> {
+    /// Whether inodes without names are held: letting go of them gives their space back.
+    pub fn has_orphans(&self) -> bool {
+        self.holds.has_orphans()
+    }
+}
+
 impl<S: Store> Fs<S> {
     /// Lets go of an inode `count` times. One without names goes with its last hold.
     pub fn forget(&self, ino: Ino, count: u64) {
-        if self.holds.sub(ino, count) {
+        self.part(ino, count);
+    }
+
+    /// The same; whether the inode went.
+    pub fn part(&self, ino: Ino, count: u64) -> bool {
+        let last = self.holds.sub(ino, count);
+        if last {
             self.drop_orphan(ino);
             self.holds.dropped();
         }
+        last
     }
 
     fn drop_orphan(&self, ino: Ino) {
