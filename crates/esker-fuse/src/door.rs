@@ -333,8 +333,12 @@ impl<S: Store> Door<S> {
     fn content(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
         let (fs, ino, caller) = (&self.fs, request.node, &caller(request));
         match &request.op {
-            Op::Open { flags } => {
+            Op::Open { flags, no_atime } => {
                 fs.open(caller, ino, *flags)?;
+                // Of pages that the kernel has, nobody asks here when they are read.
+                if flags.read && self.options.atime && !no_atime && fs.visit(ino)? {
+                    reply.outdate(ino);
+                }
                 let first = self.writers.opened(ino, flags.write);
                 // What the kernel was told of a file without writers holds no longer. Where the
                 // content goes, it forgets that by itself.

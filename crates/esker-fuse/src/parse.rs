@@ -237,7 +237,7 @@ fn file_op<'a>(opcode: Opcode, mut cut: Cut<'a>) -> Result<Op<'a>> {
     Ok(match opcode {
         Opcode::Open => {
             let OpenIn { flags, open_flags: more } = take!(cut, OpenIn);
-            Op::Open { flags: open_flags(flags, more) }
+            Op::Open { flags: open_flags(flags, more), no_atime: flags & open::O_NOATIME != 0 }
         }
         Opcode::Release => {
             Op::Release { write: take!(cut, ReleaseIn).flags & open::O_ACCMODE != 0 }

@@ -69,8 +69,8 @@ pub enum Op<'a> {
     Rename { name: &'a [u8], to_dir: Ino, to_name: &'a [u8], flags: RenameFlags },
     /// link(2): one more name for `ino`.
     Link { ino: Ino, name: &'a [u8] },
-    /// open(2) of what exists.
-    Open { flags: OpenFlags },
+    /// open(2) of what exists; `no_atime` is `O_NOATIME`.
+    Open { flags: OpenFlags, no_atime: bool },
     /// open(2) with `O_CREAT`; `exclusive` is `O_EXCL`.
     Create { name: &'a [u8], new: New, flags: OpenFlags, exclusive: bool },
     /// open(2) with `O_TMPFILE`.

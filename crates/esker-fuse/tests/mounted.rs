@@ -273,6 +273,27 @@ fn attributes_are_kept_and_told() {
     });
 }
 
+/// The kernel has the bytes and asks nobody for them.
+#[test]
+fn reading_what_the_kernel_has_moves_atime() {
+    each_way(|mount| {
+        let path = mount.path("read");
+        fs::write(&path, "bytes").unwrap();
+        let old = rustix::fs::Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
+        let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
+        let times = rustix::fs::Timestamps { last_access: old, last_modification: now };
+        rustix::fs::utimensat(CWD, &path, &times, AtFlags::empty()).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().atime(), old.tv_sec);
+        assert_eq!(fs::read(&path).unwrap(), b"bytes");
+        let moved = fs::metadata(&path).unwrap();
+        assert!(moved.atime() > old.tv_sec);
+        // Relatively: once, until something is written again.
+        assert_eq!(fs::read(&path).unwrap(), b"bytes");
+        let again = fs::metadata(&path).unwrap();
+        assert_eq!((again.atime(), again.atime_nsec()), (moved.atime(), moved.atime_nsec()));
+    });
+}
+
 #[test]
 fn copies_share_and_the_mount_tells_its_space() {
     each_way(|mount| {

@@ -149,7 +149,7 @@ impl Handler for Null {
             Op::Unlink { name } => self.table().remove(ino, name, |kind| kind != Kind::Directory),
             Op::Rmdir { name } => self.table().remove(ino, name, |kind| kind == Kind::Directory),
             Op::Getattr { .. } | Op::Statx | Op::Setattr(_) => self.attrs(request, reply),
-            Op::Open { flags } => {
+            Op::Open { flags, .. } => {
                 if flags.truncate {
                     self.table().set(ino, None, Some(0))?;
                 }

@@ -143,16 +143,25 @@ impl<S: Store> Fs<S> {
         Ok(count)
     }
 
-    /// Moves atime if it is time to. That this fails (a full home, say) is no reason not to have read.
-    pub(super) fn touch(&self, ino: Ino, seen: &Attr) {
+    /// Moves atime as a read would, for somebody who is about to read bytes that he keeps from earlier;
+    /// whether it moved.
+    ///
+    /// # Errors
+    /// `Stale`.
+    pub fn visit(&self, ino: Ino) -> Result<bool> {
+        Ok(self.touch(ino, &self.getattr(ino)?))
+    }
+
+    /// Moves atime if it is time to; whether it did. That this fails (a full home, say) is no reason not to
+    /// have read.
+    pub(super) fn touch(&self, ino: Ino, seen: &Attr) -> bool {
         let now = self.now();
         if !atime_due(seen, now) {
-            return;
+            return false;
         }
         let _inode = self.locks.write(ino);
-        if let Ok(attr) = self.store.attr(ino).map(|attr| Attr { atime: now, ..attr }) {
-            let _ = self.set(ino, attr);
-        }
+        let attr = self.store.attr(ino).map(|attr| Attr { atime: now, ..attr });
+        attr.and_then(|attr| self.set(ino, attr)).is_ok()
     }
 
     /// Bytes to `at`; how many, always all of them. One call is one batch: whole or absent.
