@@ -25,6 +25,12 @@ impl HugePages {
     }
 }
 
+/// Gives the whole pages of a buffer back to the operating system, until it is next written to. What
+/// it held is gone.
+pub fn release(buffer: &mut [u8]) {
+    HugePages.release(buffer);
+}
+
 impl Lender for HugePages {
     fn huge(&self, start: *const u8, len: usize, wanted: bool) {
         let advice = if wanted { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };

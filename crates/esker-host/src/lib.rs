@@ -1,5 +1,5 @@
-//! What the operating system gives a file system: memory ([`Arena`], [`give_back`]), time ([`SystemClock`]), a
-//! random number ([`seed`]).
+//! What the operating system gives a file system: memory ([`Arena`]) and ways to give it back
+//! ([`release`], [`give_back`]), time ([`SystemClock`]), a random number ([`seed`]).
 //!
 //! Below: the kernel. Above: doors and tools; the core asks for these things through the traits of
 //! `esker::ground`. Invariant: all unsafe code of the house that is not a door's is in `allocator`,
@@ -15,4 +15,5 @@ mod words;
 pub use allocator::give_back;
 pub use arena::Arena;
 pub use clock::SystemClock;
+pub use huge::release;
 pub use process::{resident_bytes, seed};

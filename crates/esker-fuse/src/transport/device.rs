@@ -5,6 +5,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use esker::Ino;
+use esker_host::release;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -15,6 +17,9 @@ use crate::wire::{NOTIFY_INVAL_INODE, NotifyInvalInodeOut, OutHeader};
 
 /// The offset that stands for no bytes at all in a notification about an inode.
 const ATTRIBUTES_ONLY: i64 = -1;
+/// What a worker's buffers may keep of memory, in bytes, once nothing has come for a while.
+const KEPT: usize = 64 << 10;
+const WHILE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// Where the kernel offers FUSE.
 pub const PATH: &str = "/dev/fuse";
 
@@ -56,6 +61,8 @@ pub struct DeviceChannel {
     request_len: usize,
     /// Room for the header, then for the body.
     answer: Vec<u8>,
+    /// More of them has been in use than is to be kept.
+    full: bool,
 }
 
 impl DeviceChannel {
@@ -65,7 +72,13 @@ impl DeviceChannel {
             request: vec![0; REQUEST_LEN_MAX],
             request_len: 0,
             answer: vec![0; OutHeader::SIZE + DATA_LEN_MAX],
+            full: false,
         }
+    }
+
+    /// Whether nothing comes for a while.
+    fn is_quiet(&self) -> bool {
+        poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&WHILE)) == Ok(0)
     }
 }
 
@@ -73,11 +86,17 @@ impl Channel for DeviceChannel {
     type Outlet = DeviceOutlet;
 
     fn receive(&mut self) -> io::Result<bool> {
+        if self.full && self.is_quiet() {
+            release(&mut self.request[KEPT..]);
+            release(&mut self.answer[KEPT..]);
+            self.full = false;
+        }
         loop {
             match rustix::io::read(&self.fd, &mut self.request[..]) {
                 Ok(0) | Err(Errno::NODEV | Errno::CONNABORTED) => return Ok(false),
                 Ok(len) => {
                     self.request_len = len;
+                    self.full |= len > KEPT;
                     return Ok(true);
                 }
                 // ENOENT: whoever asked was interrupted before we read.
@@ -92,6 +111,7 @@ impl Channel for DeviceChannel {
     }
 
     fn send(&mut self, header: &OutHeader) -> io::Result<()> {
+        self.full |= header.len as usize > KEPT;
         self.answer[..OutHeader::SIZE].copy_from_slice(&header.encode());
         write(&self.fd, &[&self.answer[..header.len as usize]])
     }

@@ -26,7 +26,7 @@ const KNOT: &[&str] = &["store", "ids", "name", "attr", "error", "limits", "layo
 const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("esker", &[], &[]),
     ("esker-host", &["esker"], &["knot", "ground"]),
-    ("esker-fuse", &["esker"], &["knot", "ground", "posix"]),
+    ("esker-fuse", &["esker", "esker-host"], &["knot", "ground", "posix"]),
     (
         "esker-cli",
         &["esker", "esker-host", "esker-fuse"],
