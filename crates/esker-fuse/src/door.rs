@@ -29,9 +29,10 @@ const COPY_LEN_MAX: u64 = 0xffff_f000;
 /// Set-user-id and set-group-id.
 const SET_ID: u16 = 0o6000;
 
-/// How long the kernel may believe the attributes of a file that it is about to take bytes for: as
-/// short as it can count, which is a tick of its clock.
-const MOMENT: Duration = Duration::from_nanos(1);
+/// How long the kernel may believe the attributes of a file that it is about to take bytes for. It asks
+/// again before the first write(2) after that, and the question stands in line behind all that it
+/// writes back meanwhile: so not much shorter.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// The kernel holds back and writes back whole pages of so many bytes, or more.
 const PAGE_LEN: u64 = 4096;
