@@ -32,7 +32,7 @@ const SET_ID: u16 = 0o6000;
 /// How long the kernel may believe the attributes of a file that it is about to take bytes for. It asks
 /// again before the first write(2) after that, and the question stands in line behind all that it
 /// writes back meanwhile: so not much shorter.
-const MOMENT: Duration = Duration::from_millis(20);
+const MOMENT: Duration = Duration::from_millis(250);
 
 /// The kernel holds back and writes back whole pages of so many bytes, or more.
 const PAGE_LEN: u64 = 4096;

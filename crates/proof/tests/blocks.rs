@@ -10,7 +10,7 @@ use std::time::Duration;
 use esker_proof::rig::{Mount, may_mount};
 
 /// Longer than the kernel may believe what it was told when it began to take bytes.
-const MOMENT: Duration = Duration::from_millis(50);
+const MOMENT: Duration = Duration::from_millis(300);
 const LEN: usize = 300_000;
 
 fn mounts(name: &str) -> Vec<Mount> {
