@@ -8,7 +8,7 @@
 use core::ops::ControlFlow;
 
 use crate::attr::{Attr, Kind};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{Cursor, Ino, Span};
 use crate::limits::CHANGES_MAX;
 use crate::name::{Name, XattrName};
@@ -103,6 +103,65 @@ pub trait Store: View {
 
     /// Returns once everything committed would survive a loss of power, as far as the home promises that.
     fn sync(&self) -> Result<()>;
+}
+
+/// A home that cannot be written, as a [`Store`]: what it answers stays true for ever.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadOnly<V>(pub V);
+
+impl<V: View> View for ReadOnly<V> {
+    fn attr(&self, ino: Ino) -> Result<Attr> {
+        self.0.attr(ino)
+    }
+
+    fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
+        self.0.entry(dir, name)
+    }
+
+    fn entries(
+        &self,
+        dir: Ino,
+        after: Cursor,
+        attrs: bool,
+        each: &mut dyn FnMut(Listed<'_>) -> Flow,
+    ) -> Result<()> {
+        self.0.entries(dir, after, attrs, each)
+    }
+
+    fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
+        self.0.read(ino, at, target)
+    }
+
+    fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>> {
+        self.0.next_data(ino, at)
+    }
+
+    fn xattr(&self, ino: Ino, name: XattrName<'_>, target: &mut alloc::vec::Vec<u8>) -> Result<()> {
+        self.0.xattr(ino, name, target)
+    }
+
+    fn xattrs(&self, ino: Ino, each: &mut dyn FnMut(XattrName<'_>) -> Flow) -> Result<()> {
+        self.0.xattrs(ino, each)
+    }
+
+    fn space(&self) -> Space {
+        self.0.space()
+    }
+}
+
+impl<V: View> Store for ReadOnly<V> {
+    /// Nobody can use it: every batch is refused.
+    fn next_ino(&self, _: Ino, _: Kind) -> Ino {
+        Ino(0)
+    }
+
+    fn commit(&self, _: &Batch<'_>) -> Result<()> {
+        Err(Error::ReadOnly)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The only words in which a file system can change.
