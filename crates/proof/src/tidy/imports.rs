@@ -27,9 +27,11 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("esker", &[], &[]),
     ("esker-host", &["esker"], &["knot", "ground"]),
     ("esker-fuse", &["esker", "esker-host"], &["knot", "ground", "posix"]),
+    ("esker-stone", &["esker"], &["knot"]),
+    ("esker-image", &["esker", "esker-stone"], &["knot"]),
     (
         "esker-cli",
-        &["esker", "esker-host", "esker-fuse"],
+        &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image"],
         &["knot", "ground", "tree", "memory", "posix"],
     ),
     ("esker-proof", &["esker", "esker-host", "esker-fuse"], &["knot", "ground", "memory", "posix"]),

@@ -1,0 +1,11 @@
+//! The image home: a tree turned to stone in one file, packed and read.
+//!
+//! Above: doors and the command. Below: `esker-stone`, which has every byte of the format, and the core's words. An
+//! [`Image`] is a [`esker::store::View`]; a [`pack::Packer`] writes one.
+
+#![forbid(unsafe_code)]
+
+pub mod pack;
+mod read;
+
+pub use read::{Cache, CacheUse, Depth, Finding, Image, Report, Source, Stretch, Thing, verify};

@@ -1,0 +1,226 @@
+//! Bytes of files: cut into pieces, each stored once, gathered into blocks.
+//!
+//! Above: `packer`. Below: `pool`. Invariant: a place that was given out is in a block that has been, or will be,
+//! given to the pool; pieces of equal hash have the same place.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use esker_stone::Setting;
+use esker_stone::check::{Hash, hash, hash_of_hashes};
+use esker_stone::rows::blocks::BlockRow;
+use esker_stone::rows::extents::{BlockName, Piece, Place};
+use esker_stone::superblock::DATA;
+
+use super::pool::Pool;
+use super::{Options, Result};
+
+/// Longest piece that is stored once.
+const PIECE_LEN: usize = 1 << 20;
+/// Bytes that the tables take for each piece or content, in about.
+const KNOWN_LEN: u64 = 96;
+
+/// A piece of a file, packed small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    len: u64,
+    slot: u32,
+    offset: u32,
+}
+
+/// The slot of a hole.
+const HOLE: u32 = u32::MAX;
+
+/// Everything about the bytes.
+pub(super) struct Data<W> {
+    pool: Pool<W>,
+    setting: Setting,
+    block_len: usize,
+    /// The block that is being filled.
+    open: Vec<u8>,
+    places: HashMap<Hash, (u32, u32)>,
+    /// Contents by their hash.
+    contents: HashMap<Hash, u32>,
+    /// For each content, the end of its parts.
+    ends: Vec<u32>,
+    parts: Vec<Part>,
+    /// Bytes that were there already.
+    pub saved: u64,
+    /// Bytes of all blocks.
+    pub stored_plain: u64,
+    /// Largest block.
+    pub largest: u64,
+}
+
+/// A file on its way in.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    piece: Vec<u8>,
+    parts: Vec<Part>,
+    hashes: Vec<Hash>,
+    size: u64,
+    data: u64,
+}
+
+impl<W: Write> Data<W> {
+    pub fn start(options: &Options, output: W) -> Result<Self> {
+        let (threads, room) = super::packer::workers(options)?;
+        Ok(Self {
+            pool: Pool::start(threads, room, output)?,
+            setting: options.data,
+            block_len: options.block_len,
+            open: Vec::new(),
+            places: HashMap::new(),
+            contents: HashMap::new(),
+            ends: Vec::new(),
+            parts: Vec::new(),
+            saved: 0,
+            stored_plain: 0,
+            largest: 0,
+        })
+    }
+
+    /// Bytes that the tables take, in about.
+    pub fn bytes(&self) -> u64 {
+        let known = self.places.len() + self.contents.len();
+        known as u64 * KNOWN_LEN + self.parts.len() as u64 * 20
+    }
+
+    /// Stored bytes so far.
+    pub const fn written(&self) -> u64 {
+        self.pool.written()
+    }
+
+    /// More bytes of a file.
+    pub fn data(&mut self, file: &mut Incoming, mut bytes: &[u8]) -> Result<()> {
+        file.size += bytes.len() as u64;
+        file.data += bytes.len() as u64;
+        let limit = PIECE_LEN.min(self.block_len);
+        while !bytes.is_empty() {
+            let room = limit - file.piece.len();
+            let (now, rest) = bytes.split_at(room.min(bytes.len()));
+            file.piece.extend_from_slice(now);
+            bytes = rest;
+            if file.piece.len() == limit {
+                self.cut(file)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A hole in a file.
+    pub fn hole(&mut self, file: &mut Incoming, len: u64) -> Result<()> {
+        self.cut(file)?;
+        if len > 0 {
+            file.size += len;
+            let mut words = [0; 32];
+            words[..8].copy_from_slice(&len.to_le_bytes());
+            words[8..12].copy_from_slice(b"hole");
+            file.hashes.push(words);
+            file.parts.push(Part { len, slot: HOLE, offset: 0 });
+        }
+        Ok(())
+    }
+
+    /// Ends the piece at hand: stores it, or finds that it is stored.
+    fn cut(&mut self, file: &mut Incoming) -> Result<()> {
+        if file.piece.is_empty() {
+            return Ok(());
+        }
+        let own = hash(&file.piece);
+        let len = file.piece.len() as u64;
+        let place = match self.places.get(&own) {
+            Some(&place) => {
+                self.saved += len;
+                place
+            }
+            None => {
+                let place = self.append(&file.piece)?;
+                self.places.insert(own, place);
+                place
+            }
+        };
+        file.hashes.push(own);
+        file.piece.clear();
+        match file.parts.last_mut() {
+            // One stretch of a block is one piece, however it was cut.
+            Some(last)
+                if last.slot == place.0 && u64::from(last.offset) + last.len == place.1.into() =>
+            {
+                last.len += len;
+            }
+            _ => file.parts.push(Part { len, slot: place.0, offset: place.1 }),
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, piece: &[u8]) -> Result<(u32, u32)> {
+        if self.open.len() + piece.len() > self.block_len {
+            self.close()?;
+        }
+        let place = (self.pool.next_slot(), self.open.len() as u32);
+        self.open.extend_from_slice(piece);
+        Ok(place)
+    }
+
+    /// Gives the block that is being filled to the pool.
+    fn close(&mut self) -> Result<()> {
+        if self.open.is_empty() {
+            return Ok(());
+        }
+        let plain = std::mem::take(&mut self.open);
+        self.stored_plain += plain.len() as u64;
+        self.largest = self.largest.max(plain.len() as u64);
+        self.pool.push(plain, self.setting)
+    }
+
+    /// Ends a file: the number of its content, its size, and how much of it is data.
+    pub fn finish_file(&mut self, mut file: Incoming) -> Result<(u32, u64, u64)> {
+        self.cut(&mut file)?;
+        let own = match &file.hashes[..] {
+            [one] => *one,
+            many => hash_of_hashes(many),
+        };
+        let number = match self.contents.get(&own) {
+            Some(&number) => number,
+            None => {
+                let number = self.ends.len() as u32;
+                self.parts.extend(&file.parts);
+                self.ends.push(self.parts.len() as u32);
+                self.contents.insert(own, number);
+                number
+            }
+        };
+        Ok((number, file.size, file.data))
+    }
+
+    /// The pieces of a content.
+    pub fn pieces(&self, content: u32) -> impl Iterator<Item = Piece> {
+        let content = content as usize;
+        let start = content.checked_sub(1).and_then(|before| self.ends.get(before));
+        let start = start.map_or(0, |&end| end as usize);
+        let end = self.ends.get(content).map_or(start, |&end| end as usize);
+        self.parts[start..end].iter().map(|part| Piece {
+            len: part.len,
+            place: (part.slot != HOLE).then_some(Place {
+                block: BlockName { segment: DATA, slot: part.slot },
+                offset: part.offset,
+            }),
+        })
+    }
+
+    /// How many contents there are.
+    pub const fn contents(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Writes the last block; nothing may come in any more, but pieces can still be asked for.
+    pub fn flush(&mut self) -> Result<()> {
+        self.close()
+    }
+
+    /// Waits for everything to be written.
+    pub fn finish(self) -> Result<(W, Vec<BlockRow>, u64)> {
+        self.pool.finish()
+    }
+}

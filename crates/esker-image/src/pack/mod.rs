@@ -1,0 +1,140 @@
+//! Packing: a tree goes in, one file comes out.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | mod.rs | what the image shall be like |
+//! | tree.rs | the tree while it is gathered, in memory |
+//! | data.rs | bytes cut into pieces, each stored once, gathered into blocks |
+//! | pool.rs | blocks compressed by all cores, written in their order |
+//! | packer.rs | all of it together, and the end: numbers, layer, index, roots |
+//! | from_view.rs | packing what another home holds |
+//!
+//! Invariant: what comes out depends on what goes in and on the options, not on time, threads or memory.
+
+mod data;
+mod from_view;
+mod packer;
+mod pool;
+mod tree;
+
+use esker_stone::limits::{BLOCK_LEN_MAX, PAGE_LEN};
+use esker_stone::{Codec, Setting};
+
+pub use data::Incoming;
+pub use from_view::copy;
+pub use packer::{Packed, Packer};
+pub use tree::{Meta, NodeId, Times};
+
+/// How an image shall be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How blocks are compressed.
+    pub data: Setting,
+    /// How pages are compressed.
+    pub pages: Setting,
+    /// Plain bytes of a block, at most.
+    pub block_len: usize,
+    /// Plain bytes of a page, in about.
+    pub page_len: usize,
+    /// Which times are kept.
+    pub times: Times,
+    /// Threads that compress.
+    pub threads: usize,
+    /// Bytes of memory that may be used.
+    pub memory: u64,
+    /// Words that are kept in the image.
+    pub notes: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Levels: how hard to try.
+pub const LEVELS: usize = 10;
+
+/// Codec, its level, and the length of blocks in MiB, of each level.
+const BY_LEVEL: [(Codec, i32, usize); LEVELS] = [
+    (Codec::None, 0, 1),
+    (Codec::Lz4, 1, 1),
+    (Codec::Zstd, 1, 1),
+    (Codec::Zstd, 3, 2),
+    (Codec::Zstd, 7, 4),
+    (Codec::Zstd, 12, 8),
+    (Codec::Zstd, 19, 8),
+    (Codec::Zstd, 22, 16),
+    (Codec::Xz, 9, 16),
+    (Codec::Xz, 9, 64),
+];
+
+/// The level that is taken if none is given.
+pub const LEVEL: usize = 6;
+
+impl Options {
+    /// Those of a level, with so many threads and so much memory.
+    #[must_use]
+    pub fn level(level: usize, threads: usize, memory: u64) -> Self {
+        let (codec, own, mib) = BY_LEVEL[level.min(LEVELS - 1)];
+        let pages = match level {
+            0 => Setting::new(Codec::None, 0),
+            1..=5 => Setting::new(Codec::Zstd, 9),
+            _ => Setting::new(Codec::Zstd, 19),
+        };
+        Self {
+            data: Setting::new(codec, own),
+            pages,
+            block_len: (mib << 20).min(BLOCK_LEN_MAX),
+            page_len: PAGE_LEN,
+            times: Times::Content,
+            threads,
+            memory,
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// Why packing did not come to its end.
+#[derive(Debug)]
+pub enum Error {
+    /// The output cannot be written.
+    Output(std::io::Error),
+    /// The limit on memory is too low: so many bytes are needed at least, or for a tree this large.
+    Memory(u64),
+    /// A codec failed.
+    Coding(esker_stone::Error),
+    /// A tree was given that cannot be.
+    Tree(esker::Error),
+    /// Somebody asked to stop.
+    Stopped,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Output(error) => write!(f, "cannot write the image ({error})"),
+            Self::Memory(bytes) => write!(f, "at least {bytes} bytes of memory are needed"),
+            Self::Coding(error) => write!(f, "cannot compress ({error})"),
+            Self::Tree(error) => write!(f, "cannot take this in ({error})"),
+            Self::Stopped => f.write_str("stopped"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<esker_stone::Error> for Error {
+    fn from(error: esker_stone::Error) -> Self {
+        Self::Coding(error)
+    }
+}
+
+impl From<esker::Error> for Error {
+    fn from(error: esker::Error) -> Self {
+        Self::Tree(error)
+    }
+}
+
+/// The result of packing.
+pub type Result<T> = std::result::Result<T, Error>;

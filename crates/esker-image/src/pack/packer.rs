@@ -1,0 +1,342 @@
+//! Gathering a tree and its bytes, and writing the image.
+//!
+//! Above: whoever has a tree. Below: `tree`, `data`, and the layer of `esker-stone`. Invariant: the head superblock is
+//! written last, so an image that was not finished is none.
+
+use std::io::{Seek, SeekFrom, Write};
+
+use esker::{Attr, Ino, Kind};
+use esker_stone::layer::{LayerWriter, write_index};
+use esker_stone::limits::PIECES_MAX;
+use esker_stone::root::{Root, Statistics, Top};
+use esker_stone::rows::extents::{Content, Extent, Piece};
+use esker_stone::rows::inodes::Inode;
+use esker_stone::rows::names::Named;
+use esker_stone::rows::xattrs::Xattr;
+use esker_stone::superblock::{DATA, Lens, ROOTS};
+use esker_stone::tree::Writing;
+use esker_stone::{Hash, PageRef, Sealed, Superblock};
+
+use super::data::{Data, Incoming};
+use super::tree::{Held, Meta, NodeId, Tree};
+use super::{Error, Options, Result};
+
+/// Memory that everything small takes, in about.
+const SMALL: u64 = 16 << 20;
+
+/// How many threads may compress, and how many blocks may be under way, within the memory allowed.
+pub(super) fn workers(options: &Options) -> Result<(usize, usize)> {
+    let block = options.block_len as u64;
+    let fixed = block + SMALL;
+    let each = options.data.encoding_memory(options.block_len) + 2 * block;
+    // A quarter is the tree's.
+    let share = (options.memory - options.memory / 4).saturating_sub(fixed);
+    let threads = usize::try_from(share / each).unwrap_or(usize::MAX);
+    let threads = threads.min(options.threads.max(1));
+    if threads == 0 {
+        return Err(Error::Memory((fixed + each).div_ceil(3) * 4));
+    }
+    let left = share - each * threads as u64;
+    let spare = usize::try_from(left / block.max(1)).unwrap_or(usize::MAX).min(threads);
+    Ok((threads, threads + spare))
+}
+
+/// An image that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// Its name.
+    pub name: Hash,
+    /// Its size.
+    pub size: u64,
+    /// What is in it.
+    pub statistics: Statistics,
+    /// Stored bytes of all blocks.
+    pub data: u64,
+    /// Stored bytes of everything else.
+    pub metadata: u64,
+    /// Bytes of files that were there already.
+    pub saved: u64,
+}
+
+/// Writes an image.
+pub struct Packer<W> {
+    tree: Tree,
+    data: Data<W>,
+    options: Options,
+    file_bytes: u64,
+    tree_max: u64,
+}
+
+/// The trees of an image, before they have a place.
+struct Trees {
+    roots: Vec<u8>,
+    tables: Vec<u8>,
+    layer: Top,
+}
+
+impl<W: Write + Seek> Packer<W> {
+    /// Begins an image at the beginning of `output`, with only a root directory.
+    ///
+    /// # Errors
+    /// `Memory`, `Output`.
+    pub fn new(mut output: W, root: Meta, options: Options) -> Result<Self> {
+        let (threads, room) = workers(&options)?;
+        let block = options.block_len as u64;
+        let pool = options.data.encoding_memory(options.block_len) * threads as u64;
+        let taken = pool + block * (room + threads + 1) as u64 + SMALL;
+        let tree_max = options.memory.saturating_sub(taken).max(options.memory / 4);
+        output.write_all(&[0; Superblock::SIZE])?;
+        let tree = Tree::new(root, options.times);
+        let data = Data::start(&options, output)?;
+        Ok(Self { tree, data, options, file_bytes: 0, tree_max })
+    }
+
+    /// A new node under a name, which may have led elsewhere before.
+    ///
+    /// # Errors
+    /// `Tree` for a name or place that cannot be; `Memory`.
+    pub fn make(&mut self, dir: NodeId, name: &[u8], meta: Meta) -> Result<NodeId> {
+        let bytes = self.tree.bytes() + self.data.bytes();
+        if bytes > self.tree_max {
+            return Err(Error::Memory(self.options.memory + bytes));
+        }
+        Ok(self.tree.make(dir, name, meta)?)
+    }
+
+    /// One more name for a node that is no directory.
+    ///
+    /// # Errors
+    /// `Tree`.
+    pub fn link(&mut self, dir: NodeId, name: &[u8], node: NodeId) -> Result<()> {
+        Ok(self.tree.link(dir, name, node)?)
+    }
+
+    /// Takes a name away.
+    pub fn unlink(&mut self, dir: NodeId, name: &[u8]) {
+        self.tree.unlink(dir, name);
+    }
+
+    /// What a name leads to.
+    #[must_use]
+    pub fn find(&self, dir: NodeId, name: &[u8]) -> Option<(NodeId, Kind)> {
+        let found = self.tree.find(dir, name)?;
+        Some((found, self.tree.node(found).kind))
+    }
+
+    /// Gives a node other attributes; its kind stays.
+    pub fn set(&mut self, node: NodeId, meta: Meta) {
+        self.tree.set(node, meta);
+    }
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// `Tree` for a target that cannot be.
+    pub fn target(&mut self, node: NodeId, target: &[u8]) -> Result<()> {
+        let fits = (1..=esker::limits::SYMLINK_LEN_MAX).contains(&target.len());
+        if !fits || target.contains(&0) || self.tree.node(node).kind != Kind::Symlink {
+            return Err(esker::Error::NameTooLong.into());
+        }
+        self.tree.hold(node, Held::Target(target.into()));
+        Ok(())
+    }
+
+    /// More bytes of a file.
+    ///
+    /// # Errors
+    /// `Output`, `Coding`.
+    pub fn data(&mut self, file: &mut Incoming, bytes: &[u8]) -> Result<()> {
+        self.data.data(file, bytes)
+    }
+
+    /// A hole in a file.
+    ///
+    /// # Errors
+    /// `Output`, `Coding`.
+    pub fn hole(&mut self, file: &mut Incoming, len: u64) -> Result<()> {
+        self.data.hole(file, len)
+    }
+
+    /// The content of a file is all there.
+    ///
+    /// # Errors
+    /// `Output`, `Coding`, `Tree`.
+    pub fn end(&mut self, node: NodeId, file: Incoming) -> Result<()> {
+        if self.tree.node(node).kind != Kind::File {
+            return Err(esker::Error::Invalid.into());
+        }
+        let (content, size, data) = self.data.finish_file(file)?;
+        if size > esker::limits::FILE_SIZE_MAX {
+            return Err(esker::Error::FileTooBig.into());
+        }
+        self.file_bytes += data;
+        let held = if size == 0 { Held::Nothing } else { Held::Content(content, size) };
+        self.tree.hold(node, held);
+        Ok(())
+    }
+
+    /// Stored bytes so far.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.data.written()
+    }
+
+    /// Bytes of files that were there already, so far.
+    #[must_use]
+    pub const fn saved(&self) -> u64 {
+        self.data.saved
+    }
+
+    /// Writes all that is missing.
+    ///
+    /// # Errors
+    /// `Output`, `Coding`.
+    pub fn finish(mut self) -> Result<(W, Packed)> {
+        self.data.flush()?;
+        let mut statistics = Statistics {
+            file_bytes: self.file_bytes,
+            block_bytes: self.data.stored_plain,
+            block_len: self.data.largest,
+            ..Statistics::default()
+        };
+        let (options, saved) = (self.options.clone(), self.data.saved);
+        let writing = Writing { setting: options.pages, threads: options.threads.max(1) };
+        let mut trees = self.trees(writing, &mut statistics)?;
+        let (mut output, rows, data) = self.data.finish()?;
+        let index = write_index(&rows, writing, options.page_len, &mut trees.roots)?;
+        let root = Root {
+            layer: trees.layer,
+            indexes: index.into_iter().map(|top| (DATA, top)).collect(),
+            bases: Vec::new(),
+            statistics,
+            notes: options.notes,
+        };
+        let sealed = Sealed::new(&root.encode(), &[], options.pages)?;
+        let page = PageRef::new((ROOTS, trees.roots.len() as u64), &sealed);
+        trees.roots.extend(sealed.stored);
+        let lens =
+            Lens { data, roots: trees.roots.len() as u64, tables: trees.tables.len() as u64 };
+        let superblock = Superblock::new(lens, &page);
+        for part in [&trees.roots, &trees.tables, &trees.roots] {
+            output.write_all(part)?;
+        }
+        output.write_all(&superblock.encode())?;
+        output.seek(SeekFrom::Start(0))?;
+        output.write_all(&superblock.encode())?;
+        output.flush()?;
+        let packed = Packed {
+            name: superblock.image_name(),
+            size: superblock.size,
+            statistics,
+            data,
+            metadata: superblock.size - data,
+            saved,
+        };
+        Ok((output, packed))
+    }
+
+    fn trees(&mut self, writing: Writing, statistics: &mut Statistics) -> Result<Trees> {
+        let order = self.tree.number();
+        let mut layer = LayerWriter::new(writing, self.options.page_len);
+        statistics.last_ino = order.len() as u64;
+        for &(id, parent) in &order {
+            let inode = self.inode(id, parent);
+            *match inode.attr.kind {
+                Kind::File => &mut statistics.files,
+                Kind::Directory => &mut statistics.directories,
+                Kind::Symlink => &mut statistics.symlinks,
+                _ => &mut statistics.specials,
+            } += 1;
+            statistics.inodes += 1;
+            layer.inode(inode);
+        }
+        for &(id, _) in &order {
+            let node = self.tree.node(id);
+            let Held::Names(names) = &node.held else { continue };
+            for (name, &child) in names {
+                let child = self.tree.node(child);
+                let (dir, ino) = (Ino(node.ino), Ino(child.ino));
+                layer.name(Named { dir, name: name.to_vec(), ino, kind: child.kind });
+                statistics.names += 1;
+            }
+        }
+        for &(id, _) in &order {
+            let node = self.tree.node(id);
+            for (name, value) in &node.xattrs {
+                let (name, value) = (name.clone(), value.clone());
+                layer.xattr(Xattr { ino: Ino(node.ino), name, value });
+                statistics.xattrs += 1;
+            }
+        }
+        self.extents(&order, &mut layer);
+        let (mut roots, mut tables) = (Vec::new(), Vec::new());
+        let top = layer.finish(&mut tables, &mut roots)?;
+        Ok(Trees { roots, tables, layer: top })
+    }
+
+    /// Files with the same content: the first has it, the others say that they have the same.
+    fn extents(&self, order: &[(NodeId, Ino)], layer: &mut LayerWriter) {
+        let mut owners = vec![0u64; self.data.contents()];
+        for &(id, _) in order {
+            let node = self.tree.node(id);
+            let Held::Content(content, _) = node.held else { continue };
+            let owner = &mut owners[content as usize];
+            if *owner != 0 {
+                let content = Content::Same(Ino(*owner));
+                layer.extent(Extent { ino: Ino(node.ino), start: 0, len: None, content });
+                continue;
+            }
+            *owner = node.ino;
+            let pieces: Vec<Piece> = self.data.pieces(content).collect();
+            let (mut start, last) = (0, pieces.len().div_ceil(PIECES_MAX));
+            for (number, run) in pieces.chunks(PIECES_MAX).enumerate() {
+                let len: u64 = run.iter().map(|piece| piece.len).sum();
+                let own = (number + 1 < last).then_some(len);
+                let content = Content::Pieces(run.to_vec());
+                layer.extent(Extent { ino: Ino(node.ino), start, len: own, content });
+                start += len;
+            }
+        }
+    }
+
+    fn inode(&self, id: NodeId, parent: Ino) -> Inode {
+        let node = self.tree.node(id);
+        let mut inline = Vec::new();
+        let (mut nlink, mut size, mut blocks) = (node.links, 0, 0);
+        match &node.held {
+            Held::Nothing => {}
+            Held::Target(target) => {
+                inline = target.to_vec();
+                size = inline.len() as u64;
+            }
+            Held::Content(content, len) => {
+                size = *len;
+                let data = self.data.pieces(*content).filter(|piece| piece.place.is_some());
+                blocks = data.map(|piece| piece.len).sum::<u64>().div_ceil(512);
+            }
+            Held::Names(names) => {
+                size = names.len() as u64;
+                let kind = |id: &&NodeId| self.tree.node(**id).kind == Kind::Directory;
+                nlink = 2 + names.values().filter(kind).count() as u32;
+            }
+        }
+        let [atime, ctime, btime] = node.others.as_deref().copied().unwrap_or([node.mtime; 3]);
+        let attr = Attr {
+            kind: node.kind,
+            perm: node.perm,
+            uid: node.uid,
+            gid: node.gid,
+            nlink,
+            rdev: node.rdev,
+            flags: node.flags,
+            size,
+            blocks,
+            parent,
+            atime,
+            mtime: node.mtime,
+            ctime,
+            btime,
+        };
+        Inode { ino: Ino(node.ino), attr, inline }
+    }
+}

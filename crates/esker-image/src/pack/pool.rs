@@ -1,0 +1,154 @@
+//! Blocks compressed by several threads, and written in their order.
+//!
+//! Above: `data`. Invariant: at most `room` blocks are under way, so memory is bounded however fast the input
+//! comes; what is written does not depend on who was done first.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use esker_stone::check::hash;
+use esker_stone::rows::blocks::BlockRow;
+use esker_stone::rows::extents::BlockName;
+use esker_stone::superblock::DATA;
+use esker_stone::{Codec, Setting};
+
+use super::{Error, Result};
+
+/// A block to compress.
+struct Job {
+    slot: u32,
+    plain: Vec<u8>,
+    setting: Setting,
+}
+
+/// A block that was compressed.
+struct Done {
+    slot: u32,
+    coded: esker_stone::Result<(Codec, Vec<u8>)>,
+    row: BlockRow,
+}
+
+/// The threads, and the blocks that came out of them.
+pub(super) struct Pool<W> {
+    jobs: Option<Sender<Job>>,
+    done: Receiver<Done>,
+    workers: Vec<JoinHandle<()>>,
+    room: usize,
+    under_way: usize,
+    next_slot: u32,
+    /// Done too early.
+    waiting: BTreeMap<u32, Done>,
+    output: W,
+    /// Bytes written.
+    len: u64,
+    rows: Vec<BlockRow>,
+}
+
+fn compress(job: Job) -> Done {
+    let coded = job.setting.encode(&job.plain, &[]);
+    let name = BlockName { segment: DATA, slot: job.slot };
+    let stored: &[u8] = coded.as_ref().map_or(&[], |(_, stored)| stored);
+    let row = BlockRow {
+        at: 0,
+        stored: stored.len() as u32,
+        plain: job.plain.len() as u32,
+        codec: coded.as_ref().map_or(Codec::None, |(codec, _)| *codec),
+        base: None,
+        checksums: BlockRow::covered(name).checksums(stored),
+        hash: Some(hash(&job.plain)),
+        category: 0,
+    };
+    Done { slot: job.slot, coded, row }
+}
+
+fn work(jobs: &Mutex<Receiver<Job>>, done: &Sender<Done>) {
+    loop {
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        if done.send(compress(job)).is_err() {
+            return;
+        }
+    }
+}
+
+impl<W: Write> Pool<W> {
+    /// So many threads; `room` blocks may be under way.
+    pub fn start(threads: usize, room: usize, output: W) -> Result<Self> {
+        let (jobs, taken) = channel();
+        let (finished, done) = channel();
+        let taken = Arc::new(Mutex::new(taken));
+        let mut workers = Vec::with_capacity(threads);
+        for _ in 0..threads {
+            let (taken, finished) = (Arc::clone(&taken), finished.clone());
+            let builder = thread::Builder::new().name("esker-pack".to_owned());
+            workers.push(builder.spawn(move || work(&taken, &finished))?);
+        }
+        Ok(Self {
+            jobs: Some(jobs),
+            done,
+            workers,
+            room: room.max(threads),
+            under_way: 0,
+            next_slot: 0,
+            waiting: BTreeMap::new(),
+            output,
+            len: 0,
+            rows: Vec::new(),
+        })
+    }
+
+    /// The slot that the next block gets.
+    pub const fn next_slot(&self) -> u32 {
+        self.next_slot
+    }
+
+    /// Stored bytes so far.
+    pub const fn written(&self) -> u64 {
+        self.len
+    }
+
+    /// Gives a block away.
+    pub fn push(&mut self, plain: Vec<u8>, setting: Setting) -> Result<()> {
+        while self.under_way >= self.room {
+            self.collect()?;
+        }
+        let slot = self.next_slot;
+        self.next_slot = slot.checked_add(1).ok_or(Error::Tree(esker::Error::NoSpace))?;
+        self.under_way += 1;
+        let sent = self.jobs.as_ref().map(|jobs| jobs.send(Job { slot, plain, setting }));
+        match sent {
+            Some(Ok(())) => Ok(()),
+            _ => Err(Error::Stopped),
+        }
+    }
+
+    /// Waits for one block, and writes what can be written.
+    fn collect(&mut self) -> Result<()> {
+        let done = self.done.recv().map_err(|_| Error::Stopped)?;
+        self.waiting.insert(done.slot, done);
+        while let Some(done) = self.waiting.remove(&(self.rows.len() as u32)) {
+            let (_, stored) = done.coded?;
+            self.output.write_all(&stored)?;
+            let row = BlockRow { at: self.len, ..done.row };
+            self.len += stored.len() as u64;
+            self.rows.push(row);
+            self.under_way -= 1;
+        }
+        Ok(())
+    }
+
+    /// Waits for all blocks: the output, their rows, and how long they are.
+    pub fn finish(mut self) -> Result<(W, Vec<BlockRow>, u64)> {
+        while self.under_way > 0 {
+            self.collect()?;
+        }
+        self.jobs = None;
+        for worker in self.workers.drain(..) {
+            worker.join().map_err(|_| Error::Stopped)?;
+        }
+        Ok((self.output, self.rows, self.len))
+    }
+}

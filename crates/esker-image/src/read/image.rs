@@ -1,0 +1,364 @@
+//! An image, opened: entries found in its layer, bytes found in its blocks.
+//!
+//! Above: `view` and `check`. Below: `esker-stone`, and `cache` between. Invariant: what a lookup answers
+//! was checked on its way in, and hangs together: a reference that leads nowhere is damage, never a
+//! panic or a wrong answer.
+
+use std::sync::Arc;
+
+use esker::{Attr, Ino, Kind};
+use esker_stone::key::{self, kind};
+use esker_stone::limits::LEVELS_MAX;
+use esker_stone::root::{Root, Top};
+use esker_stone::rows::blocks::{BlockRow, Blocks, ORIGIN_SEGMENT_MASK};
+use esker_stone::rows::extents::{BlockName, Content, Extents, Piece};
+use esker_stone::rows::inodes::Inodes;
+use esker_stone::rows::names::Names;
+use esker_stone::rows::pages::Inner;
+use esker_stone::rows::xattrs::Xattrs;
+use esker_stone::tree::{Found, Pages};
+use esker_stone::{Damage, PageRef, ReadAt, Rest, Result, Start, Unsupported};
+
+use super::cache::{Cache, Kept, Key, What};
+
+/// Where the bytes of images come from.
+pub type Source = Box<dyn ReadAt>;
+
+/// Least bytes that a block is decoded to at a time.
+const HEAD_LEN: usize = 256 * 1024;
+
+/// An image, opened.
+pub struct Image {
+    rest: Rest<Source>,
+    bases: Vec<Arc<Image>>,
+    cache: Arc<Cache>,
+    number: u64,
+}
+
+/// A page taken apart.
+pub(crate) trait Page: Kept + Sized {
+    /// From its plain bytes.
+    fn decode(plain: &[u8]) -> Result<Self>;
+    /// How many rows it has.
+    fn rows(&self) -> usize;
+}
+
+macro_rules! pages {
+    ($($page:ty),*) => {$(
+        impl Kept for $page {
+            fn memory(&self) -> usize {
+                self.memory()
+            }
+        }
+        impl Page for $page {
+            fn decode(plain: &[u8]) -> Result<Self> {
+                Self::decode(plain)
+            }
+            fn rows(&self) -> usize {
+                self.len()
+            }
+        }
+    )*};
+}
+pages!(Inodes, Names, Xattrs, Extents, Blocks, Inner);
+
+impl Pages for Image {
+    fn inner(&self, page: &PageRef) -> Result<Arc<Inner>> {
+        self.page(page, None)
+    }
+}
+
+/// A stretch of a file with what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Where it begins in the file.
+    pub start: u64,
+    /// Its pieces, each with its length.
+    pub pieces: Vec<Piece>,
+}
+
+impl Image {
+    /// Opens an image. `bases` are those that it names, in their order.
+    ///
+    /// # Errors
+    /// What reading meets; `Unsupported` for a base that is missing or is another one.
+    pub fn open(
+        source: Source,
+        start: Start,
+        bases: Vec<Arc<Self>>,
+        cache: Arc<Cache>,
+    ) -> Result<Self> {
+        Self::with(Rest::open(source, start)?, bases, cache)
+    }
+
+    /// Of what was opened before.
+    ///
+    /// # Errors
+    /// `Unsupported` for a base that is missing or is another one.
+    pub fn with(rest: Rest<Source>, bases: Vec<Arc<Self>>, cache: Arc<Cache>) -> Result<Self> {
+        for (index, wanted) in rest.root().bases.iter().enumerate() {
+            let right = bases.get(index).is_some_and(|base| base.name() == wanted.name);
+            if !right {
+                return Err(Unsupported::Base(index as u16 + 1).into());
+            }
+        }
+        let number = cache.number();
+        Ok(Self { rest, bases, cache, number })
+    }
+
+    /// The image's name: the hash that everything in it hangs from.
+    #[must_use]
+    pub const fn name(&self) -> esker_stone::Hash {
+        self.rest.superblock().image_name()
+    }
+
+    /// The image as it lies there.
+    #[must_use]
+    pub const fn rest(&self) -> &Rest<Source> {
+        &self.rest
+    }
+
+    /// The root page.
+    #[must_use]
+    pub const fn root(&self) -> &Root {
+        self.rest.root()
+    }
+
+    /// The cache that it keeps things in.
+    #[must_use]
+    pub const fn cache(&self) -> &Arc<Cache> {
+        &self.cache
+    }
+
+    /// The base images that it was opened with.
+    #[must_use]
+    pub fn bases(&self) -> &[Arc<Self>] {
+        &self.bases
+    }
+
+    fn layer(&self) -> &Top {
+        &self.root().layer
+    }
+
+    fn key(&self, page: &PageRef, what: What) -> Key {
+        Key { image: self.number, what, segment: page.segment, number: page.at }
+    }
+
+    /// The plain bytes of a page.
+    pub(crate) fn plain(&self, page: &PageRef, base: Option<&PageRef>) -> Result<Vec<u8>> {
+        let base = match base {
+            None => None,
+            Some(base) => {
+                let load = |_| self.rest.page(base, &[]);
+                Some(self.cache.get(self.key(base, What::Plain), |_: &Vec<u8>| true, load)?)
+            }
+        };
+        self.rest.page(page, base.as_deref().map_or(&[], Vec::as_slice))
+    }
+
+    pub(crate) fn page<T: Page>(&self, page: &PageRef, base: Option<&PageRef>) -> Result<Arc<T>> {
+        let load = |_| T::decode(&self.plain(page, base)?);
+        self.cache.get(self.key(page, What::Page), |_: &T| true, load)
+    }
+
+    /// A leaf, with as many rows as the page above says.
+    pub(crate) fn leaf<T: Page>(&self, found: &Found) -> Result<Arc<T>> {
+        let leaf: Arc<T> = self.page(&found.page, found.base.as_ref())?;
+        if leaf.rows() as u64 == found.entries { Ok(leaf) } else { Err(Damage::Count.into()) }
+    }
+
+    /// The leaf of this kind that would hold the key.
+    pub(crate) fn leaf_at<T: Page>(&self, key: &[u8]) -> Result<(Found, Arc<T>)> {
+        let found = self.layer().leaf_with_key(key, self)?;
+        let leaf = self.leaf(&found)?;
+        Ok((found, leaf))
+    }
+
+    /// The ranks that entries of a kind have in the layer.
+    fn section(&self, kind: u8) -> core::ops::Range<u64> {
+        let own = &self.root().statistics;
+        let names = own.inodes;
+        let xattrs = names.saturating_add(own.names);
+        let extents = xattrs.saturating_add(own.xattrs);
+        match kind {
+            kind::INODE => 0..names,
+            kind::NAME => names..xattrs,
+            kind::XATTR => xattrs..extents,
+            _ => extents..self.layer().entries,
+        }
+    }
+
+    /// The first entry of a kind that is not before `key`: its leaf, and its row there, which `bound` finds.
+    pub(crate) fn lower<T: Page>(
+        &self,
+        kind: u8,
+        key: &[u8],
+        bound: impl Fn(&T) -> usize,
+    ) -> Result<Option<(Found, Arc<T>, usize)>> {
+        let section = self.section(kind);
+        let mut found = Some(self.layer().leaf_with_key(key, self)?);
+        if found.as_ref().is_some_and(|found| found.before < section.start) {
+            found = self.layer().leaf_with_rank(section.start, self)?;
+        }
+        while let Some(at) = found.filter(|found| section.contains(&found.before)) {
+            let page = self.leaf::<T>(&at)?;
+            let row = bound(&page);
+            if row < page.rows() {
+                return Ok(Some((at, page, row)));
+            }
+            found = self.leaf_behind(&at)?;
+        }
+        Ok(None)
+    }
+
+    /// The leaf behind one.
+    fn leaf_behind(&self, found: &Found) -> Result<Option<Found>> {
+        self.layer().leaf_with_rank(found.before.saturating_add(found.entries), self)
+    }
+
+    /// The leaf with the entry of this rank, if that is of this kind.
+    pub(crate) fn leaf_of_rank<T: Page>(
+        &self,
+        kind: u8,
+        rank: u64,
+    ) -> Result<Option<(Found, Arc<T>)>> {
+        if !self.section(kind).contains(&rank) {
+            return Ok(None);
+        }
+        let Some(found) = self.layer().leaf_with_rank(rank, self)? else { return Ok(None) };
+        let leaf = self.leaf(&found)?;
+        Ok(Some((found, leaf)))
+    }
+
+    /// The page that holds an inode, and its row there; `None`: there is no such inode.
+    pub(crate) fn inode(&self, ino: Ino) -> Result<Option<(Arc<Inodes>, usize)>> {
+        if ino.0 == 0 || ino.0 > self.root().statistics.last_ino {
+            return Ok(None);
+        }
+        let (_, page) = self.leaf_at::<Inodes>(&key::inode(ino))?;
+        Ok(page.find(ino).map(|row| (page, row)))
+    }
+
+    /// An inode's attributes.
+    ///
+    /// # Errors
+    /// What reading meets.
+    pub fn attributes(&self, ino: Ino) -> Result<Option<Attr>> {
+        match self.inode(ino)? {
+            Some((page, row)) => Ok(Some(page.attr_at(row)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The stretch of a file that holds byte `at`, which lies before the end. A file that has the content
+    /// of another answers with the other's.
+    ///
+    /// # Errors
+    /// What reading meets.
+    pub fn stretch(&self, ino: Ino, size: u64, at: u64) -> Result<Stretch> {
+        let row = self.extent(ino, at)?;
+        let (ino, row) = match row.content {
+            Content::Same(other) => {
+                let attr = self.attributes(other)?.ok_or(Damage::Reference)?;
+                if attr.kind != Kind::File || attr.size != size {
+                    return Err(Damage::Reference.into());
+                }
+                (other, self.extent(other, at)?)
+            }
+            Content::Pieces(_) => (ino, row),
+        };
+        let Content::Pieces(mut pieces) = row.content else {
+            return Err(Damage::Reference.into());
+        };
+        let end = match row.len {
+            Some(len) => row.start.checked_add(len).filter(|&end| end <= size),
+            None => Some(size),
+        };
+        let room = end.and_then(|end| end.checked_sub(row.start)).ok_or(Damage::Extents)?;
+        let known: u64 = pieces.iter().rev().skip(1).map(|piece| piece.len).sum();
+        let rest = room.checked_sub(known).filter(|&rest| rest > 0).ok_or(Damage::Extents)?;
+        let last = pieces.last_mut().ok_or(Damage::Extents)?;
+        last.len = rest;
+        // A stretch that ends before the byte would be a gap, and a walk that goes nowhere.
+        if at < row.start || at - row.start >= room || row.ino != ino {
+            return Err(Damage::Extents.into());
+        }
+        Ok(Stretch { start: row.start, pieces })
+    }
+
+    fn extent(&self, ino: Ino, at: u64) -> Result<esker_stone::rows::extents::Extent> {
+        let (_, page) = self.leaf_at::<Extents>(&key::extent(ino, at))?;
+        page.row(page.holding(ino, at).ok_or(Damage::Extents)?)
+    }
+
+    /// The image that a block lies in.
+    pub(crate) fn origin(&self, name: BlockName) -> Result<&Self> {
+        match name.segment >> ORIGIN_SEGMENT_MASK.count_ones() {
+            0 => Ok(self),
+            origin => {
+                let base = usize::try_from(origin - 1).ok().and_then(|n| self.bases.get(n));
+                Ok(base.ok_or(Damage::Reference)?)
+            }
+        }
+    }
+
+    /// What is known of a block of this image.
+    ///
+    /// # Errors
+    /// What reading meets.
+    pub fn block_row(&self, name: BlockName) -> Result<BlockRow> {
+        let segment = name.segment & ORIGIN_SEGMENT_MASK;
+        let index = self.root().indexes.iter().find(|(number, _)| *number == segment);
+        let (_, top) = index.ok_or(Damage::Reference)?;
+        if top.height > LEVELS_MAX {
+            return Err(Damage::Tree.into());
+        }
+        let found = top.leaf_with_key(&key::slot(name.slot), self)?;
+        let leaf: Arc<Blocks> = self.leaf(&found)?;
+        Ok(leaf.find(name.slot).ok_or(Damage::Reference)?.clone())
+    }
+
+    /// The plain bytes of a block, at least up to `end`.
+    ///
+    /// # Errors
+    /// What reading meets.
+    pub fn block(&self, name: BlockName, end: usize) -> Result<Arc<Vec<u8>>> {
+        let origin = self.origin(name)?;
+        let own = BlockName { segment: name.segment & ORIGIN_SEGMENT_MASK, ..name };
+        origin.own_block(own, end)
+    }
+
+    fn own_block(&self, name: BlockName, end: usize) -> Result<Arc<Vec<u8>>> {
+        let number = u64::from(name.slot);
+        let key = Key { image: self.number, what: What::Block, segment: name.segment, number };
+        let load = |known: Option<Arc<Vec<u8>>>| {
+            let row = self.block_row(name)?;
+            let whole = row.plain as usize;
+            if end > whole {
+                return Err(Damage::Reference.into());
+            }
+            let base = self.base_of(&row)?;
+            let base = base.as_deref().map_or(&[][..], Vec::as_slice);
+            // Half of it or more, or asked again: then all of it, or a walk through the block
+            // would decode its beginning again and again.
+            if known.is_some() || end > whole / 2 {
+                self.rest.block(name, &row, base)
+            } else {
+                self.rest.block_head(name, &row, base, end.next_multiple_of(HEAD_LEN).min(whole))
+            }
+        };
+        self.cache.get(key, |plain: &Vec<u8>| plain.len() >= end, load)
+    }
+
+    /// The plain bytes of a block's base.
+    pub(crate) fn base_of(&self, row: &BlockRow) -> Result<Option<Arc<Vec<u8>>>> {
+        let Some(base) = row.base else { return Ok(None) };
+        let origin = self.origin(base)?;
+        let own = BlockName { segment: base.segment & ORIGIN_SEGMENT_MASK, ..base };
+        let base_row = origin.block_row(own)?;
+        if base_row.base.is_some() {
+            return Err(Damage::BaseOfBase.into());
+        }
+        origin.own_block(own, base_row.plain as usize).map(Some)
+    }
+}

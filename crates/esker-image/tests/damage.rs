@@ -1,0 +1,163 @@
+//! Damage: whatever happens to an image's bytes, it is read rightly or refused, and one damaged block costs only
+//! the files that use it.
+
+mod kit;
+
+use std::sync::Arc;
+
+use esker_image::{Depth, Thing, verify};
+use esker_stone::{Codec, ReadAt, Superblock};
+
+use kit::{noise, nothing_wrong, open, open_with, options, pack, picture};
+
+/// An image with bytes changed in place.
+struct Changed {
+    image: Arc<Vec<u8>>,
+    at: usize,
+    xor: u8,
+}
+
+impl ReadAt for Changed {
+    fn size(&self) -> esker_stone::Result<u64> {
+        self.image.size()
+    }
+
+    fn read_at(&self, at: u64, target: &mut [u8]) -> esker_stone::Result<()> {
+        self.image.read_at(at, target)?;
+        let place = (self.at as u64).checked_sub(at).and_then(|place| usize::try_from(place).ok());
+        if let Some(byte) = place.and_then(|place| target.get_mut(place)) {
+            *byte ^= self.xor;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn every_single_bit_flip_of_a_small_image_gives_right_bytes_or_an_error() {
+    for (codec, step) in [(Codec::Zstd, 1), (Codec::None, 11)] {
+        let image = Arc::new(pack(options(codec, 1), false));
+        let right = picture(&open(image.to_vec()).unwrap()).unwrap();
+        let mut harmless = 0;
+        for bit in (0..image.len() * 8).step_by(step) {
+            let (at, xor) = (bit / 8, 1 << (bit % 8));
+            let source = Box::new(Changed { image: Arc::clone(&image), at, xor });
+            let Ok(opened) = open_with(source, 1 << 20) else { continue };
+            match picture(&opened) {
+                Ok(seen) if seen == right => harmless += 1,
+                Ok(seen) => nothing_wrong(&seen, &right).unwrap_or_else(|why| {
+                    panic!("{codec:?}: bit {bit}: {why}");
+                }),
+                Err(_) => {}
+            }
+        }
+        // Roots and superblocks are there twice: a flip in either copy costs nothing.
+        assert!(harmless > image.len() * 8 / step / 3, "{harmless} of {}", image.len() * 8);
+    }
+}
+
+#[test]
+fn every_flip_is_found_by_check() {
+    let image = Arc::new(pack(options(Codec::Zstd, 1), false));
+    assert_eq!(verify(&open(image.to_vec()).unwrap(), Depth::Plain, &mut |_| {}).findings, []);
+    for at in 0..image.len() {
+        let source = Box::new(Changed { image: Arc::clone(&image), at, xor: 0x10 });
+        if let Ok(opened) = open_with(source, 1 << 20) {
+            let report = verify(&opened, Depth::Stored, &mut |_| {});
+            assert!(!report.findings.is_empty(), "byte {at} of {}", image.len());
+        }
+    }
+}
+
+#[test]
+fn an_image_cut_short_anywhere_is_refused() {
+    let image = pack(options(Codec::Zstd, 1), false);
+    for len in 0..image.len() {
+        let error = open(image[..len].to_vec()).map(drop).unwrap_err();
+        assert!(matches!(error, esker_stone::Error::Damaged(_)), "{len}: {error}");
+    }
+}
+
+#[test]
+fn a_damaged_block_costs_only_the_files_that_use_it() {
+    let image = Arc::new(pack(options(Codec::Zstd, 3), true));
+    let right = picture(&open(image.to_vec()).unwrap()).unwrap();
+    let superblock = Superblock::parse(&image[..512]).unwrap();
+    let at = 512 + superblock.data_len as usize / 2;
+    let opened = open_with(Box::new(Changed { image, at, xor: 1 }), 8 << 20).unwrap();
+    let seen = picture(&opened).unwrap();
+    nothing_wrong(&seen, &right).unwrap();
+    let lost: Vec<_> =
+        seen.iter().filter(|(_, seen)| seen.is_err()).map(|(path, _)| path).collect();
+    assert!(!lost.is_empty() && lost.len() < right.len() / 2, "{} lost", lost.len());
+    let report = verify(&opened, Depth::Stored, &mut |_| {});
+    let blocks = report.findings.iter().filter(|found| matches!(found.thing, Thing::Block(_)));
+    assert_eq!(blocks.count(), 1);
+    let named = report.findings.iter().filter_map(|found| match &found.thing {
+        Thing::Path(path) => Some(path),
+        _ => None,
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort();
+    assert_eq!(named, lost);
+}
+
+#[test]
+fn damage_everywhere_never_makes_anything_up() {
+    let image = pack(options(Codec::Zstd, 3), true);
+    let right = picture(&open(image.clone()).unwrap()).unwrap();
+    let random = noise(99, 8 * 3 * 200);
+    for run in random.chunks(8 * 3).take(60) {
+        let mut damaged = image.clone();
+        for word in run.chunks(8) {
+            let word = u64::from_le_bytes(word.try_into().unwrap());
+            let at = (word >> 8) as usize % damaged.len();
+            let len = (word as usize & 0xff) + 1;
+            let end = (at + len).min(damaged.len());
+            damaged[at..end].fill(word as u8);
+        }
+        if let Ok(opened) = open(damaged)
+            && let Ok(seen) = picture(&opened)
+        {
+            nothing_wrong(&seen, &right).unwrap();
+        }
+    }
+}
+
+/// A device that fails at one question.
+struct Failing {
+    image: Arc<Vec<u8>>,
+    left: std::sync::atomic::AtomicUsize,
+}
+
+impl ReadAt for Failing {
+    fn size(&self) -> esker_stone::Result<u64> {
+        self.image.size()
+    }
+
+    fn read_at(&self, at: u64, target: &mut [u8]) -> esker_stone::Result<()> {
+        if self.left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 0 {
+            return Err(esker_stone::Error::Io(std::io::ErrorKind::Other, Some(5)));
+        }
+        self.image.read_at(at, target)
+    }
+}
+
+#[test]
+fn every_failing_read_is_an_error_once_and_nothing_later() {
+    let image = Arc::new(pack(options(Codec::Zstd, 1), false));
+    let right = picture(&open(image.to_vec()).unwrap()).unwrap();
+    for fail in 0.. {
+        let left = std::sync::atomic::AtomicUsize::new(fail);
+        let source = Failing { image: Arc::clone(&image), left };
+        let Ok(opened) = open_with(Box::new(source), 1 << 20) else { continue };
+        let seen = picture(&opened);
+        if let Ok(seen) = &seen {
+            nothing_wrong(seen, &right).unwrap();
+        }
+        // What failed once is not kept as a failure.
+        assert!(picture(&opened).unwrap() == right, "read {fail}");
+        if seen.is_ok_and(|seen| seen == right) && fail > 100 {
+            break;
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! A small tree with one of everything, packed in memory, and what can be seen of an image.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::collections::BTreeMap;
+use std::io::Cursor as Output;
+use std::sync::Arc;
+
+use esker::store::{Flow, View};
+use esker::{Attr, Cursor, Error, Flags, Ino, Kind, Time, XattrName};
+use esker_image::pack::{Incoming, Meta, NodeId, Options, Packer, Times};
+use esker_image::{Cache, Image, Source};
+use esker_stone::{Codec, Setting, Start};
+
+/// What is seen of one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub attr: Attr,
+    pub bytes: Vec<u8>,
+    pub holes: Vec<(u64, u64)>,
+    pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+pub type Picture = BTreeMap<Vec<u8>, Result<Seen, Error>>;
+
+/// Bytes that repeat in part, from a seed.
+pub fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut bytes = Vec::with_capacity(len + 64);
+    while bytes.len() < len {
+        let word = next();
+        let count = (word >> 56) as usize % 40 + 1;
+        let from = (word >> 8) as usize % (bytes.len() + 1);
+        if word.is_multiple_of(3) && from + count < bytes.len() {
+            bytes.extend_from_within(from..from + count);
+        } else {
+            bytes.extend((0..count).map(|_| next() as u8));
+        }
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// Small blocks and pages, so that a small tree has many.
+pub fn options(codec: Codec, level: i32) -> Options {
+    Options {
+        data: Setting::new(codec, level),
+        pages: Setting::new(codec, level),
+        block_len: 64 << 10,
+        page_len: 512,
+        times: Times::All,
+        threads: 2,
+        memory: 1 << 30,
+        notes: vec![(b"made".to_vec(), b"by a test".to_vec())],
+    }
+}
+
+fn meta(kind: Kind, perm: u16) -> Meta {
+    let time = |secs, nanos| Time { secs, nanos };
+    Meta {
+        uid: 1000,
+        gid: 100,
+        mtime: time(1_700_000_000, 123_456_789),
+        others: [time(-5, 999_999_999), time(1 << 40, 0), time(0, 1)],
+        ..Meta::new(kind, perm)
+    }
+}
+
+fn file<W: std::io::Write + std::io::Seek>(
+    packer: &mut Packer<W>,
+    dir: NodeId,
+    name: &[u8],
+    parts: &[Result<&[u8], u64>],
+) -> NodeId {
+    let node = packer.make(dir, name, meta(Kind::File, 0o4755)).unwrap();
+    let mut incoming = Incoming::default();
+    for part in parts {
+        match part {
+            Ok(bytes) => packer.data(&mut incoming, bytes).unwrap(),
+            Err(hole) => packer.hole(&mut incoming, *hole).unwrap(),
+        }
+    }
+    packer.end(node, incoming).unwrap();
+    node
+}
+
+/// One of everything. With `large`, files of many blocks and a directory of many pages too.
+pub fn pack(options: Options, large: bool) -> Vec<u8> {
+    let mut root = meta(Kind::Directory, 0o1755);
+    root.xattrs = vec![(b"user.root".to_vec(), b"yes".to_vec())];
+    let mut packer = Packer::new(Output::new(Vec::new()), root, options).unwrap();
+    let dir = packer.make(NodeId::ROOT, b"dir", meta(Kind::Directory, 0o700)).unwrap();
+    let deep = packer.make(dir, b"deep", meta(Kind::Directory, 0o755)).unwrap();
+    packer.make(NodeId::ROOT, b"empty dir", meta(Kind::Directory, 0o755)).unwrap();
+    file(&mut packer, deep, b"empty", &[]);
+    let text = noise(1, 700);
+    let first = file(&mut packer, dir, b"text", &[Ok(&text)]);
+    file(&mut packer, deep, b"the same text", &[Ok(&text)]);
+    packer.link(NodeId::ROOT, b"hard link", first).unwrap();
+    let bytes = noise(2, 300);
+    file(&mut packer, deep, b"holes", &[Err(8192), Ok(&bytes), Err(1 << 40), Ok(&text), Err(1)]);
+    file(&mut packer, deep, b"only hole", &[Err(i64::MAX as u64)]);
+    let link = packer.make(dir, b"link \xff\n", meta(Kind::Symlink, 0o777)).unwrap();
+    packer.target(link, b"../no/\xfe/where").unwrap();
+    for (name, kind) in [
+        (&b"pipe"[..], Kind::Fifo),
+        (b"socket", Kind::Socket),
+        (b"tty", Kind::CharDevice),
+        (b"disk", Kind::BlockDevice),
+    ] {
+        let device = matches!(kind, Kind::CharDevice | Kind::BlockDevice);
+        let mut own = meta(kind, 0o660);
+        (own.rdev, own.flags) = (if device { 0x0812 } else { 0 }, Flags::IMMUTABLE);
+        own.xattrs = vec![
+            (b"user.b".to_vec(), noise(3, 100)),
+            (b"user.a".to_vec(), Vec::new()),
+            (b"security.capability".to_vec(), vec![1, 0, 0, 2]),
+        ];
+        packer.make(dir, name, own).unwrap();
+    }
+    packer.make(deep, &[b'n'; 255], meta(Kind::Directory, 0)).unwrap();
+    if large {
+        fill(&mut packer);
+    }
+    packer.finish().unwrap().0.into_inner()
+}
+
+fn fill<W: std::io::Write + std::io::Seek>(packer: &mut Packer<W>) {
+    let many = packer.make(NodeId::ROOT, b"many", meta(Kind::Directory, 0o755)).unwrap();
+    for number in 0..3000u32 {
+        let name = format!("{:04x}-{number}", number.wrapping_mul(40_503) & 0xffff);
+        let bytes = noise(u64::from(number % 700), 20 + number as usize % 90);
+        file(packer, many, name.as_bytes(), &[Ok(&bytes)]);
+    }
+    let bytes = noise(77, 900_000);
+    file(packer, many, b"large", &[Ok(&bytes)]);
+    file(packer, many, b"large with a start", &[Ok(b"start"), Ok(&bytes)]);
+    let mut sparse: Vec<Result<&[u8], u64>> = Vec::new();
+    for number in 0..3000 {
+        sparse.push(Ok(&bytes[number * 10..number * 10 + 10]));
+        sparse.push(Err(4096));
+    }
+    file(packer, many, b"sparse", &sparse);
+}
+
+pub fn open(bytes: Vec<u8>) -> esker_stone::Result<Image> {
+    open_with(Box::new(bytes), 8 << 20)
+}
+
+pub fn open_with(source: Source, cache: usize) -> esker_stone::Result<Image> {
+    Image::open(source, Start::Auto, Vec::new(), Cache::new(cache))
+}
+
+/// How far into a file is looked, whatever its size, which may be up to 2^63.
+fn seen_len(size: u64) -> usize {
+    const WHOLE: u64 = 16 << 20;
+    if size <= WHOLE { size as usize } else { 16 << 10 }
+}
+
+fn holes(view: &dyn View, ino: Ino) -> Result<Vec<(u64, u64)>, Error> {
+    let (mut at, mut runs) = (0, Vec::new());
+    while let Some(run) = view.next_data(ino, at)? {
+        runs.push((run.start(), run.end()));
+        at = run.end();
+        assert!(runs.len() < 10_000, "runs of data without end");
+    }
+    Ok(runs)
+}
+
+fn seen(view: &dyn View, ino: Ino, attr: Attr) -> Result<Seen, Error> {
+    let mut bytes = Vec::new();
+    if matches!(attr.kind, Kind::File | Kind::Symlink) {
+        bytes = vec![0; seen_len(attr.size)];
+        let len = view.read(ino, 0, &mut bytes)?;
+        bytes.truncate(len);
+        // And the end.
+        let mut last = vec![0; 5000];
+        let len = view.read(ino, attr.size.saturating_sub(5000), &mut last)?;
+        bytes.extend(&last[..len]);
+    }
+    let mut names = Vec::new();
+    view.xattrs(ino, &mut |name| {
+        names.push(name.bytes().to_vec());
+        Flow::Continue(())
+    })?;
+    let mut xattrs = Vec::new();
+    for name in names {
+        let mut value = Vec::new();
+        view.xattr(ino, XattrName::parse(&name)?, &mut value)?;
+        xattrs.push((name, value));
+    }
+    Ok(Seen { attr, bytes, holes: holes(view, ino)?, xattrs })
+}
+
+/// Everything that can be seen, each path for itself.
+pub fn picture(view: &dyn View) -> Result<Picture, Error> {
+    let mut picture = Picture::new();
+    let root = view.attr(Ino::ROOT)?;
+    picture.insert(b"/".to_vec(), seen(view, Ino::ROOT, root));
+    let mut pending = vec![(Vec::new(), Ino::ROOT)];
+    while let Some((path, dir)) = pending.pop() {
+        assert!(picture.len() < 100_000, "a tree without end");
+        let mut found = Vec::new();
+        let listed = view.entries(dir, Cursor::START, false, &mut |listed| {
+            found.push((listed.name.bytes().to_vec(), listed.entry));
+            Flow::Continue(())
+        });
+        for (name, entry) in found {
+            let own = [&path[..], b"/", &name].concat();
+            let looked_up = view.entry(dir, esker::Name::parse(&name)?);
+            let attr = looked_up.and_then(|again| {
+                assert_eq!(again, entry, "a name leads to two things");
+                view.attr(entry.ino)
+            });
+            if attr.is_ok() && entry.kind == Kind::Directory {
+                pending.push((own.clone(), entry.ino));
+            }
+            picture.insert(own, attr.and_then(|attr| seen(view, entry.ino, attr)));
+        }
+        if let Err(error) = listed {
+            let own = if path.is_empty() { b"/".to_vec() } else { path };
+            picture.insert(own, Err(error));
+        }
+    }
+    Ok(picture)
+}
+
+/// What was damaged may fail, but it may not be wrong: names and contents are those of `right`, as far as there are
+/// any. A directory that cannot be listed hides what is in it.
+pub fn nothing_wrong(damaged: &Picture, right: &Picture) -> Result<(), String> {
+    for (path, seen) in damaged {
+        let shown = path.escape_ascii();
+        match (seen, right.get(path)) {
+            (_, None) => return Err(format!("{shown} was made up")),
+            (Ok(seen), Some(Ok(right))) if seen != right => {
+                return Err(format!("{shown} is wrong"));
+            }
+            _ => {}
+        }
+    }
+    for path in right.keys().filter(|path| !damaged.contains_key(*path)) {
+        let hidden = damaged.iter().any(|(other, seen)| {
+            let inside = other == b"/" || path.starts_with(&[&other[..], b"/"].concat());
+            seen.is_err() && inside
+        });
+        if !hidden {
+            return Err(format!("{} is gone and nobody says so", path.escape_ascii()));
+        }
+    }
+    Ok(())
+}
+
+/// A source that others may hold too.
+pub fn shared(bytes: &Arc<Vec<u8>>) -> Source {
+    Box::new(Arc::clone(bytes))
+}

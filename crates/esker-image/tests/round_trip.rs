@@ -1,0 +1,164 @@
+//! What was packed is what is read: with every codec, at every level, on any number of threads.
+
+mod kit;
+
+use esker::store::View as _;
+use esker::{Error, Ino, Name, XattrName};
+use esker_image::pack::{LEVELS, Options, Packer, copy};
+use esker_image::{Cache, Depth, Image, verify};
+use esker_stone::{Codec, Start};
+
+use kit::{open, open_with, options, pack, picture, shared};
+
+#[test]
+fn a_rich_tree_reads_as_it_was_packed_with_every_codec() {
+    let plain = picture(&open(pack(options(Codec::None, 0), true)).unwrap()).unwrap();
+    assert_eq!(plain.len(), 17 + 3003);
+    let holes = plain[&b"/dir/deep/holes"[..]].as_ref().unwrap();
+    assert_eq!(holes.bytes[8192..8492], kit::noise(2, 300));
+    let end = 8492 + (1 << 40);
+    assert_eq!(holes.holes, [(8192, 8492), (end, end + 700)]);
+    assert_eq!(plain[&b"/dir/link \xff\n"[..]].as_ref().unwrap().bytes[..13], *b"../no/\xfe/where");
+    assert_eq!(
+        plain[&b"/many/large"[..]].as_ref().unwrap().bytes[..900_000],
+        kit::noise(77, 900_000)
+    );
+    assert_eq!(plain[&b"/hard link"[..]].as_ref().unwrap().attr.nlink, 2);
+    assert_eq!(plain[&b"/dir/pipe"[..]].as_ref().unwrap().xattrs.len(), 3);
+    for (codec, level) in
+        [(Codec::Lz4, 1), (Codec::Zstd, 1), (Codec::Zstd, 19), (Codec::Xz, 6), (Codec::Brotli, 5)]
+    {
+        let image = open(pack(options(codec, level), true)).unwrap();
+        let seen = picture(&image).unwrap();
+        assert!(seen == plain, "{codec:?} differs");
+        let report = verify(&image, Depth::Plain, &mut |_| {});
+        assert_eq!(report.findings, [], "{codec:?}");
+        assert!(report.pages > 50 && report.blocks > 10 && report.names == 3019);
+    }
+}
+
+#[test]
+fn every_level_packs() {
+    let right = picture(&open(pack(options(Codec::None, 0), false)).unwrap()).unwrap();
+    for level in 0..LEVELS {
+        let mut options = Options::level(level, 1, 16 << 30);
+        options.times = esker_image::pack::Times::All;
+        assert!(picture(&open(pack(options, false)).unwrap()).unwrap() == right, "level {level}");
+    }
+}
+
+#[test]
+fn the_same_bytes_for_any_number_of_threads_and_any_memory() {
+    let with = |threads, memory| pack(Options { threads, memory, ..options(Codec::Zstd, 3) }, true);
+    let one = with(1, 64 << 20);
+    assert_eq!(one, with(7, 4 << 30));
+    assert_eq!(one, with(2, 1 << 30));
+}
+
+#[test]
+fn an_image_can_be_packed_again() {
+    let image = open(pack(options(Codec::Zstd, 3), true)).unwrap();
+    let root = esker_image::pack::Meta::new(esker::Kind::Directory, 0o755);
+    let output = std::io::Cursor::new(Vec::new());
+    let mut packer = Packer::new(output, root, options(Codec::Xz, 1)).unwrap();
+    copy(&image, &mut packer, &mut |_, _| false).unwrap();
+    let again = open(packer.finish().unwrap().0.into_inner()).unwrap();
+    assert!(picture(&again).unwrap() == picture(&image).unwrap());
+    assert_eq!(image.root().statistics.files, again.root().statistics.files);
+}
+
+#[test]
+fn a_small_cache_serves_the_same() {
+    let bytes = std::sync::Arc::new(pack(options(Codec::Zstd, 3), true));
+    let large = picture(&open_with(shared(&bytes), 64 << 20).unwrap()).unwrap();
+    let image = open_with(shared(&bytes), 20_000).unwrap();
+    assert!(picture(&image).unwrap() == large);
+    assert!(image.cache().usage().bytes < 200_000);
+}
+
+#[test]
+fn two_images_share_a_cache() {
+    let cache = Cache::new(8 << 20);
+    let open = |codec| {
+        let bytes = pack(options(codec, 1), false);
+        Image::open(Box::new(bytes), Start::Auto, Vec::new(), std::sync::Arc::clone(&cache))
+    };
+    let (one, other) = (open(Codec::Lz4).unwrap(), open(Codec::Xz).unwrap());
+    assert!(picture(&one).unwrap() == picture(&other).unwrap());
+}
+
+#[test]
+fn an_image_behind_something_else_is_found() {
+    let image = pack(options(Codec::Zstd, 3), false);
+    let right = picture(&open(image.clone()).unwrap()).unwrap();
+    let script = b"#!/bin/sh\nexec esker mount \"$0\" \x89ESKR\r\n\x1a\n".to_vec();
+    let behind = [script.clone(), image.clone()].concat();
+    assert!(picture(&open(behind.clone()).unwrap()).unwrap() == right);
+    let between = [behind, vec![7; 3000]].concat();
+    assert!(picture(&open(between.clone()).unwrap()).unwrap() == right);
+    let at = Start::At(script.len() as u64);
+    Image::open(Box::new(between.clone()), at, Vec::new(), Cache::new(1 << 20)).unwrap();
+    let wrong = Image::open(Box::new(between), Start::At(3), Vec::new(), Cache::new(1 << 20));
+    assert!(wrong.is_err());
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    for large in [false, true] {
+        let image = open(pack(options(Codec::Zstd, 3), large)).unwrap();
+        let last = image.root().statistics.last_ino;
+        for ino in [0, last + 1, u64::MAX] {
+            assert_eq!(image.attr(Ino(ino)), Err(Error::NotFound));
+        }
+        for name in [&b"\x01"[..], b"dir2", b"zzz", b"~", &[255; 255]] {
+            for dir in (1..=last).map(Ino) {
+                let found = image.entry(dir, Name::parse(name).unwrap());
+                assert_eq!(found.unwrap_err(), Error::NotFound, "{name:?} in {dir:?}");
+            }
+        }
+        let mut value = Vec::new();
+        for name in [&b"a"[..], b"user.aa", b"zzz"] {
+            let name = XattrName::parse(name).unwrap();
+            for ino in (1..=last).map(Ino) {
+                assert_eq!(image.xattr(ino, name, &mut value), Err(Error::NoData));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_listing_goes_on_where_it_stopped() {
+    use esker::Cursor;
+    use esker::store::Flow;
+    let image = open(pack(options(Codec::Zstd, 3), true)).unwrap();
+    let many = image.entry(Ino::ROOT, Name::parse(b"many").unwrap()).unwrap().ino;
+    let (mut names, mut after) = (Vec::new(), Cursor::START);
+    loop {
+        let before = names.len();
+        let mut count = 0;
+        image
+            .entries(many, after, false, &mut |listed| {
+                names.push(listed.name.bytes().to_vec());
+                after = listed.entry.seq;
+                count += 1;
+                if count == 7 { Flow::Break(()) } else { Flow::Continue(()) }
+            })
+            .unwrap();
+        if names.len() == before {
+            break;
+        }
+    }
+    assert_eq!(names.len(), 3003);
+    assert!(names.windows(2).all(|two| two[0] < two[1]));
+    image.entries(many, Cursor(u64::MAX), true, &mut |_| panic!("behind the end")).unwrap();
+}
+
+#[test]
+fn too_little_memory_is_said_before_anything_is_done() {
+    let root = esker_image::pack::Meta::new(esker::Kind::Directory, 0o755);
+    let options = Options::level(9, 2, 64 << 20);
+    let refused = Packer::new(std::io::Cursor::new(Vec::new()), root.clone(), options);
+    let Err(esker_image::pack::Error::Memory(needed)) = refused else { panic!("not refused") };
+    let enough = Options::level(9, 2, needed);
+    Packer::new(std::io::Cursor::new(Vec::new()), root, enough).map(drop).unwrap();
+}

@@ -1,0 +1,45 @@
+//! The form of a file system at rest: blocks and their index, layers, segments, roots. `FORMAT.md`
+//! has every byte of it in words.
+//!
+//! Above: homes at rest (`esker-image`). Below: the words of the core (numbers, names, attributes). Knows no
+//! door, no POSIX and no device: bytes come through [`ReadAt`].
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | superblock.rs, root.rs | where everything hangs from |
+//! | rest.rs | an image opened: pages and blocks, loaded and checked |
+//! | tree.rs, layer.rs | trees of pages: built, filled, searched |
+//! | page.rs, rows/ | pages, and what is in them |
+//! | group.rs, column.rs, strings.rs, key.rs | rows in columns |
+//! | codec/, check.rs | compression, checksums, hashes |
+//! | source.rs, error.rs, limits.rs | where bytes come from, what can be wrong with them, how much there may be |
+//!
+//! Invariant: every byte that comes in is hostile until it was checked; nothing panics on any of them.
+
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod codec;
+mod column;
+mod error;
+mod group;
+pub mod key;
+pub mod layer;
+pub mod limits;
+mod page;
+pub mod rest;
+pub mod root;
+pub mod rows;
+mod source;
+mod strings;
+pub mod superblock;
+pub mod tree;
+
+pub use check::{Hash, hash, hex};
+pub use codec::{Codec, Setting};
+pub use error::{Damage, Error, Result, Unsupported};
+pub use group::{ColumnHead, GroupHead, Measure};
+pub use page::{PageRef, Sealed};
+pub use rest::{Rest, Start};
+pub use source::ReadAt;
+pub use superblock::Superblock;

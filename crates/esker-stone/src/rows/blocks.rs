@@ -1,0 +1,195 @@
+//! Rows of a block index: all that must be known to read a block, and to know it again.
+
+use super::extents::BlockName;
+use crate::check::{Covered, Hash};
+use crate::codec::Codec;
+use crate::column::Numbers;
+use crate::error::{Damage, Result, Unsupported};
+use crate::group::{Group, GroupWriter, Measure};
+use crate::key::kind;
+use crate::limits::{BLOCK_LEN_MAX, BLOCK_STORED_LEN_MAX, UNIT_LEN};
+
+const SLOT: u8 = 1;
+const FIRST: u8 = 2;
+const GAP: u8 = 3;
+const STORED: u8 = 4;
+const PLAIN: u8 = 5;
+const CODEC: u8 = 6;
+const TRANSFORM: u8 = 7;
+const BASE_SEGMENT: u8 = 8;
+const BASE_SLOT: u8 = 9;
+const BIRTH: u8 = 10;
+const CHECKSUMS: u8 = 11;
+const HASHES: u8 = 12;
+const CATEGORY: u8 = 13;
+const COLUMNS: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
+
+/// What is known of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockRow {
+    /// Its offset in its segment.
+    pub at: u64,
+    /// Its stored length.
+    pub stored: u32,
+    /// Its plain length.
+    pub plain: u32,
+    /// Its codec.
+    pub codec: Codec,
+    /// Its base.
+    pub base: Option<BlockName>,
+    /// Of each unit of its stored bytes.
+    pub checksums: Vec<u64>,
+    /// Of its plain bytes.
+    pub hash: Option<Hash>,
+    /// What kind of data it is.
+    pub category: u32,
+}
+
+/// A page of a block index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    first_slot: u32,
+    rows: Vec<BlockRow>,
+}
+
+const fn units(stored: u32) -> usize {
+    (stored as usize).div_ceil(UNIT_LEN)
+}
+
+impl BlockRow {
+    /// What the checksums cover besides the bytes.
+    #[must_use]
+    pub const fn covered(name: BlockName) -> Covered {
+        // The origin is not covered: it says in which image a block is found, and the block itself
+        // does not know who else calls it what.
+        Covered { segment: name.segment & ORIGIN_SEGMENT_MASK, number: name.slot as u64 }
+    }
+}
+
+/// The part of a segment's number that its own image knows.
+pub const ORIGIN_SEGMENT_MASK: u64 = (1 << 48) - 1;
+
+impl Blocks {
+    /// The plain bytes of a page of these, from this slot on.
+    #[must_use]
+    pub fn encode(first_slot: u32, rows: &[BlockRow], measure: Measure) -> Vec<u8> {
+        let mut group = GroupWriter::new(kind::BLOCK, rows.len(), measure);
+        group.numbers(SLOT, &[first_slot.into()]);
+        group.numbers(FIRST, &[rows.first().map_or(0, |row| row.at)]);
+        let mut gaps = vec![0; rows.len().min(1)];
+        let gap = |two: &[BlockRow]| two[1].at - (two[0].at + u64::from(two[0].stored));
+        gaps.extend(rows.windows(2).map(gap));
+        group.numbers(GAP, &gaps);
+        let mut numbers = |column, number: &dyn Fn(&BlockRow) -> u64| {
+            group.numbers(column, &rows.iter().map(number).collect::<Vec<_>>());
+        };
+        numbers(STORED, &|row| row.stored.into());
+        numbers(PLAIN, &|row| row.plain.into());
+        numbers(CODEC, &|row| row.codec.number().into());
+        numbers(BASE_SEGMENT, &|row| row.base.map_or(0, |base| base.segment));
+        numbers(BASE_SLOT, &|row| row.base.map_or(0, |base| base.slot.into()));
+        let checksums = rows.iter().flat_map(|row| row.checksums.iter().map(|c| c.to_le_bytes()));
+        group.bytes(CHECKSUMS, &checksums.flatten().collect::<Vec<_>>());
+        if rows.iter().all(|row| row.hash.is_some()) {
+            group
+                .bytes(HASHES, &rows.iter().flat_map(|row| row.hash).flatten().collect::<Vec<_>>());
+        }
+        let categories: Vec<_> = rows.iter().map(|row| row.category.into()).collect();
+        group.numbers(CATEGORY, &categories);
+        let mut plain = Vec::new();
+        group.finish(&mut plain);
+        plain
+    }
+
+    /// From the plain bytes of a page.
+    ///
+    /// # Errors
+    /// `Damaged`, `Unsupported`.
+    pub fn decode(plain: &[u8]) -> Result<Self> {
+        let group = Group::only(plain, kind::BLOCK, &COLUMNS)?;
+        let short = |numbers: &Numbers, row| -> Result<u32> {
+            u32::try_from(numbers.get(row)).map_err(|_| Damage::Range.into())
+        };
+        let first_slot = u32::try_from(group.number(SLOT)?).map_err(|_| Damage::Range)?;
+        first_slot.checked_add(group.count as u32).ok_or(Damage::Range)?;
+        let (gaps, stored, plain) =
+            (group.numbers(GAP)?, group.numbers(STORED)?, group.numbers(PLAIN)?);
+        let (codecs, transforms) = (group.numbers(CODEC)?, group.numbers(TRANSFORM)?);
+        let (segments, slots) = (group.numbers(BASE_SEGMENT)?, group.numbers(BASE_SLOT)?);
+        let categories = group.numbers(CATEGORY)?;
+        group.numbers(BIRTH)?;
+        let (mut checksums, hashes) = (group.bytes(CHECKSUMS)?, group.bytes(HASHES)?);
+        if !hashes.is_empty() && hashes.len() != group.count * 32 {
+            return Err(Damage::Column.into());
+        }
+        let mut hashes = hashes.chunks_exact(32);
+        let mut at = group.number(FIRST)?;
+        let mut rows = Vec::with_capacity(group.count);
+        for row in 0..group.count {
+            let own = short(&stored, row)?;
+            let (sums, behind) =
+                checksums.split_at_checked(units(own) * 8).ok_or(Damage::Column)?;
+            checksums = behind;
+            at = at.checked_add(gaps.get(row)).ok_or(Damage::Range)?;
+            let base = match segments.get(row) {
+                0 => None,
+                segment => Some(BlockName { segment, slot: short(&slots, row)? }),
+            };
+            if transforms.get(row) != 0 {
+                return Err(Unsupported::Transform(transforms.get(row)).into());
+            }
+            let sum = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+            rows.push(BlockRow {
+                at,
+                stored: own,
+                plain: short(&plain, row)?,
+                codec: Codec::numbered(codecs.get(row))?,
+                base,
+                checksums: sums.chunks_exact(8).map(sum).collect(),
+                hash: hashes.next().and_then(|hash| hash.try_into().ok()),
+                category: short(&categories, row)?,
+            });
+            at = at.checked_add(own.into()).ok_or(Damage::Range)?;
+        }
+        if !checksums.is_empty() {
+            return Err(Damage::Column.into());
+        }
+        let in_bounds = |row: &BlockRow| {
+            row.plain as usize <= BLOCK_LEN_MAX && row.stored as usize <= BLOCK_STORED_LEN_MAX
+        };
+        if !rows.iter().all(in_bounds) {
+            return Err(Damage::Range.into());
+        }
+        Ok(Self { first_slot, rows })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// None at all.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The row of a slot.
+    #[must_use]
+    pub fn find(&self, slot: u32) -> Option<&BlockRow> {
+        self.rows.get(slot.checked_sub(self.first_slot)? as usize)
+    }
+
+    /// All rows, each with its slot.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &BlockRow)> {
+        (self.first_slot..).zip(&self.rows)
+    }
+
+    /// Bytes that it takes in memory.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let sums: usize = self.rows.iter().map(|row| row.checksums.len() * 8).sum();
+        self.rows.len() * size_of::<BlockRow>() + sums
+    }
+}

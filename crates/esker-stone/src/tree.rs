@@ -1,0 +1,196 @@
+//! Trees of pages: built once from their leaves up, searched from their top down.
+//!
+//! Above: `layer` and homes. Below: `rows::pages`. Invariant: every inner page holds the level and as many
+//! entries as the page above says, so no walk down is longer than the height and no count lies.
+
+use std::sync::Arc;
+use std::thread;
+
+use crate::codec::Setting;
+use crate::error::{Damage, Result};
+use crate::group::Measure;
+use crate::limits::FAN_OUT;
+use crate::page::{PageRef, Sealed};
+use crate::root::Top;
+use crate::rows::pages::{Child, Inner};
+use crate::superblock::ROOTS;
+
+/// A leaf before it is compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// What its rows are: pages share bases only with their own kind.
+    pub kind: u8,
+    /// Not greater than its first key, greater than all keys before.
+    pub key: Vec<u8>,
+    /// How many rows it has.
+    pub entries: u64,
+    /// Its plain bytes.
+    pub plain: Vec<u8>,
+}
+
+/// How pages are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Writing {
+    /// The codec of pages.
+    pub setting: Setting,
+    /// How many threads may compress.
+    pub threads: usize,
+}
+
+impl Writing {
+    /// How to choose between forms of columns.
+    #[must_use]
+    pub fn measure(&self) -> Measure {
+        match self.setting.codec {
+            crate::codec::Codec::None => Measure::Raw,
+            _ => Measure::Packed,
+        }
+    }
+
+    /// Compresses `leaves` into the end of `target`, which is segment `segment`, and all pages above them into the end of
+    /// `roots`, which `target` becomes part of if it is `None`.
+    ///
+    /// # Errors
+    /// What the codec says.
+    pub fn build(
+        &self,
+        leaves: &[Leaf],
+        segment: u64,
+        mut target: Option<&mut Vec<u8>>,
+        roots: &mut Vec<u8>,
+    ) -> Result<Top> {
+        let mut children = Vec::with_capacity(leaves.len());
+        for table in leaves.chunks(FAN_OUT) {
+            let sealed = self.seal(table)?;
+            for (leaf, (sealed, base)) in table.iter().zip(sealed) {
+                let bytes = target.as_deref_mut().unwrap_or(roots);
+                let page = PageRef::new((segment, bytes.len() as u64), &sealed);
+                bytes.extend_from_slice(&sealed.stored);
+                let base = base.filter(|_| sealed.based);
+                let (key, entries) = (leaf.key.clone(), leaf.entries);
+                children.push(Child { key, entries, page, base });
+            }
+        }
+        let mut height = 0;
+        while children.len() > 1 {
+            let mut above = Vec::with_capacity(children.len().div_ceil(FAN_OUT));
+            for group in children.chunks(FAN_OUT) {
+                let plain = Inner::encode(group, height, self.measure());
+                let sealed = Sealed::new(&plain, &[], self.setting)?;
+                let page = PageRef::new((ROOTS, roots.len() as u64), &sealed);
+                roots.extend_from_slice(&sealed.stored);
+                let key = group.first().map(|child| child.key.clone()).unwrap_or_default();
+                let entries = group.iter().map(|child| child.entries).sum();
+                above.push(Child { key, entries, page, base: None });
+            }
+            children = above;
+            height += 1;
+        }
+        let top = children.pop().ok_or(Damage::Tree)?;
+        Ok(Top { page: top.page, height, entries: top.entries })
+    }
+
+    /// The leaves of one table, compressed in parallel, each with the number of the base that it was
+    /// offered: the first leaf of its kind in the table.
+    fn seal(&self, table: &[Leaf]) -> Result<Vec<(Sealed, Option<u16>)>> {
+        let offered = |row: usize| {
+            let first = table.iter().position(|leaf| leaf.kind == table[row].kind);
+            first.filter(|&first| first < row)
+        };
+        let seal = |row: usize| -> Result<(Sealed, Option<u16>)> {
+            let base = offered(row);
+            let bytes = base.map_or(&[][..], |base| &table[base].plain);
+            let sealed = Sealed::new(&table[row].plain, bytes, self.setting)?;
+            Ok((sealed, base.map(|base| base as u16)))
+        };
+        let threads = self.threads.clamp(1, table.len().max(1));
+        let run = |from: usize| (from..table.len()).step_by(threads).map(seal).collect();
+        let parts: Vec<Result<Vec<_>>> = if threads == 1 {
+            vec![run(0)]
+        } else {
+            thread::scope(|scope| {
+                let started: Vec<_> =
+                    (0..threads).map(|from| scope.spawn(move || run(from))).collect();
+                started
+                    .into_iter()
+                    .map(|one| one.join().unwrap_or(Err(Damage::Tree.into())))
+                    .collect()
+            })
+        };
+        let mut parts: Vec<_> =
+            parts.into_iter().map(|part| part.map(Vec::into_iter)).collect::<Result<Vec<_>>>()?;
+        Ok((0..table.len()).filter_map(|row| parts[row % threads].next()).collect())
+    }
+}
+
+/// Who loads inner pages.
+pub trait Pages {
+    /// An inner page.
+    ///
+    /// # Errors
+    /// Whatever reading it meets.
+    fn inner(&self, page: &PageRef) -> Result<Arc<Inner>>;
+}
+
+/// A leaf that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The leaf.
+    pub page: PageRef,
+    /// Its base.
+    pub base: Option<PageRef>,
+    /// How many entries lie before it.
+    pub before: u64,
+    /// How many it has.
+    pub entries: u64,
+}
+
+/// What to look for.
+#[derive(Clone, Copy, Debug)]
+enum Wanted<'a> {
+    Key(&'a [u8]),
+    Rank(u64),
+}
+
+impl Top {
+    /// The leaf that would hold `key`.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    pub fn leaf_with_key(&self, key: &[u8], pages: &impl Pages) -> Result<Found> {
+        self.walk(Wanted::Key(key), pages)?.ok_or_else(|| Damage::Tree.into())
+    }
+
+    /// The leaf that holds the entry with this rank among all; `None` behind the last.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    pub fn leaf_with_rank(&self, rank: u64, pages: &impl Pages) -> Result<Option<Found>> {
+        if rank >= self.entries {
+            return Ok(None);
+        }
+        self.walk(Wanted::Rank(rank), pages)
+    }
+
+    fn walk(&self, mut wanted: Wanted<'_>, pages: &impl Pages) -> Result<Option<Found>> {
+        let mut found = Found { page: self.page, base: None, before: 0, entries: self.entries };
+        for level in (0..self.height).rev() {
+            let inner = pages.inner(&found.page)?;
+            if inner.level != level || inner.all_entries() != found.entries {
+                return Err(Damage::Tree.into());
+            }
+            let child = match wanted {
+                Wanted::Key(key) => Some(inner.with_key(key)),
+                Wanted::Rank(rank) => inner.with_rank(rank),
+            };
+            let Some(child) = child else { return Ok(None) };
+            if let Wanted::Rank(rank) = wanted {
+                wanted = Wanted::Rank(rank - inner.before(child));
+            }
+            let (page, base) = inner.page(child).ok_or(Damage::Tree)?;
+            let before = found.before + inner.before(child);
+            found = Found { page, base, before, entries: inner.entries(child) };
+        }
+        Ok(Some(found))
+    }
+}
