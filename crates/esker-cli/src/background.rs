@@ -56,6 +56,7 @@ fn died(status: ExitStatus) -> Failure {
         (Some(2), _) => told(Exit::Usage),
         (Some(3), _) => told(Exit::MountPoint),
         (Some(4), _) => told(Exit::Source),
+        (Some(6), _) => told(Exit::Damaged),
         (_, Some(signal)) => {
             let what = format!("the background process was killed by signal {signal}");
             Failure::new(Exit::Failed, what, "look into the system log, or try -f")

@@ -21,6 +21,12 @@ pub enum Exit {
     MountPoint = 3,
     /// The tree or archive to start from cannot be read, or was refused.
     Source = 4,
+    /// Done, but for what was named: something could not be read, or was left out.
+    Partly = 5,
+    /// An image is damaged, or is none.
+    Damaged = 6,
+    /// Two things differ.
+    Different = 7,
 }
 
 /// A failure with its exit status.

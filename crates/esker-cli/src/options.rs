@@ -10,6 +10,7 @@ use esker::limits::FILE_SIZE_MAX;
 use esker_fuse::MountOptions;
 
 use crate::failure::{Exit, Failure, Outcome, os_shown, shown};
+use crate::images::{Begin, start};
 use crate::near::nearest;
 use crate::units::{BadSize, parse_size};
 
@@ -30,6 +31,12 @@ pub struct Options {
     pub size: Option<u64>,
     /// `file_size=`: the largest file, in bytes.
     pub file_size: u64,
+    /// `cache=`: bytes that an image's mount keeps of what it decoded.
+    pub cache: u64,
+    /// `offset=`: where an image begins in its file.
+    pub offset: Begin,
+    /// `fsname=` was given.
+    pub named: bool,
     /// `remount`: only change how what is mounted may be used.
     pub remount: bool,
 }
@@ -44,10 +51,16 @@ impl Default for Options {
             umask: None,
             size: None,
             file_size: FILE_SIZE_MAX,
+            cache: CACHE_LEN,
+            offset: Begin(None),
+            named: false,
             remount: false,
         }
     }
 }
+
+/// Bytes that an image's mount keeps of what it decoded, unless said otherwise.
+const CACHE_LEN: u64 = 256 << 20;
 
 /// Every word that is understood, for whoever slipped on one.
 pub const WORDS: &[&str] = &[
@@ -61,6 +74,8 @@ pub const WORDS: &[&str] = &[
     "mode=",
     "size=",
     "file_size=",
+    "cache=",
+    "offset=",
     "nosuid",
     "suid",
     "nodev",
@@ -93,6 +108,8 @@ pub const WORDS: &[&str] = &[
 
 /// The smallest file system that has room for anything, in bytes.
 pub const SIZE_MIN: u64 = 1 << 20;
+/// The smallest cache.
+const CACHE_LEN_MIN: u64 = 1 << 20;
 
 impl Options {
     /// Parses what stood behind each `-o`. `ram` is what `%` counts from, in bytes. Later words
@@ -106,6 +123,7 @@ impl Options {
             let ours = options.mount.parse(text).map_err(|error| {
                 usage(format!("bad mount option: {}", shown(error.option.as_bytes())), error.reason)
             })?;
+            options.named |= text.split(',').any(|word| word.starts_with("fsname="));
             for word in ours {
                 options.take(&word, ram)?;
             }
@@ -128,6 +146,10 @@ impl Options {
             ("size", Some(value)) => self.size = Some(size(key, value, ram, SIZE_MIN)?),
             ("file_size", Some(value)) => {
                 self.file_size = size(key, value, ram, 1)?.min(FILE_SIZE_MAX);
+            }
+            ("cache", Some(value)) => self.cache = size(key, value, ram, CACHE_LEN_MIN)?,
+            ("offset", Some(value)) => {
+                self.offset = start(value).map_err(|why| bad(key, value, &why))?;
             }
             ("remount", None) => self.remount = true,
             _ if for_mount(key) => {}
@@ -232,7 +254,7 @@ mod tests {
         for word in WORDS {
             let text = match *word {
                 "fsname=" => "fsname=x".to_owned(),
-                "size=" => "size=64M".to_owned(),
+                "size=" | "cache=" => format!("{word}64M"),
                 "transport=" => "transport=device".to_owned(),
                 word if word.ends_with('=') => format!("{word}7"),
                 word => word.to_owned(),

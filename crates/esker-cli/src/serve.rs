@@ -1,4 +1,4 @@
-//! Serving one memory file system: made, filled, mounted, until somebody unmounts it or says stop.
+//! Serving one file system: made and filled, or opened; mounted, until somebody unmounts it or says stop.
 //!
 //! Above: `verbs::mount`. Below: `import`, the core, the door. Invariant: whatever fails before the
 //! mount answers leaves nothing mounted; whatever ends us afterwards unmounts first.
@@ -12,10 +12,13 @@ use std::time::{Duration, Instant};
 use esker::ground::Clock as _;
 use esker::memory::{self, Home};
 use esker::posix::{Caller, Fs, SetAttr};
+use esker::store::{ReadOnly, Store};
 use esker::{Attr, Ino, Kind};
+use esker_fuse::convert::Timeouts;
 use esker_fuse::mount::{MountError, Mounted, examine};
 use esker_fuse::{Door, Running, converse, mount};
 use esker_host::{Arena, SystemClock};
+use esker_image::{Cache, Image};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -23,7 +26,7 @@ use signal_hook::iterator::Signals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::import::{self, Filled};
 use crate::options::Options;
-use crate::{housekeeping, log, mounts, units};
+use crate::{housekeeping, images, log, mounts, units};
 
 /// A mount that has not answered by then never will.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,8 +40,16 @@ pub struct Plan<'a> {
     pub dir: &'a Path,
     /// How.
     pub options: &'a Options,
-    /// What to fill it with, if anything.
-    pub from: Option<import::Request<'a>>,
+    /// What.
+    pub home: HomePlan<'a>,
+}
+
+/// The home of what is served.
+pub enum HomePlan<'a> {
+    /// Memory, filled with something or not.
+    Memory(Option<import::Request<'a>>),
+    /// An image.
+    Image(&'a Path),
 }
 
 /// A file system that is mounted and answers.
@@ -49,33 +60,54 @@ pub struct Served {
     pub report: Value,
 }
 
-/// Makes, fills and mounts. `detach` is called between filling and mounting.
+/// Makes and fills, or opens; and mounts. `detach` is called before mounting.
 pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Served> {
     let began = Instant::now();
     let dir = examine(plan.dir, &plan.options.mount).map_err(|error| mounts::failure(&error))?;
-    let (fs, size) = make(plan.options)?;
-    let filled = plan.from.as_ref().map(|from| fill(&fs, from, plan.options)).transpose()?;
-    for skipped in filled.iter().flat_map(|filled| &filled.skipped) {
-        eprintln!("esker: left out: {skipped}");
+    match &plan.home {
+        HomePlan::Memory(from) => {
+            let (fs, size) = make(plan.options)?;
+            let filled = from.as_ref().map(|from| fill(&fs, from, plan.options)).transpose()?;
+            for skipped in filled.iter().flat_map(|filled| &filled.skipped) {
+                eprintln!("esker: left out: {skipped}");
+            }
+            detach()?;
+            let fs = Arc::new(fs);
+            housekeeping::start(&fs);
+            let mut served = attach(fs, &dir, plan.options)?;
+            served.report["size"] = json!(size);
+            served.report["filled"] = json!(filled.as_ref().map(filled_json));
+            served.report["seconds"] = json!(began.elapsed().as_secs_f64());
+            Ok(served)
+        }
+        HomePlan::Image(path) => {
+            let (fs, options) = open(path, plan.options)?;
+            detach()?;
+            let size = fs.store().0.rest().superblock().size;
+            let mut served = attach(Arc::new(fs), &dir, &options)?;
+            served.report["size"] = json!(size);
+            served.report["image"] = json!(path.to_string_lossy());
+            served.report["seconds"] = json!(began.elapsed().as_secs_f64());
+            Ok(served)
+        }
     }
-    detach()?;
-    // From here on a signal must not end us half-way: it is taken up again when the mount answers.
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot take signals: {error}"), ""))?;
-    let fs = Arc::new(fs);
-    housekeeping::start(&fs);
-    let (running, mounted) = attach(fs, &dir, plan.options)?;
-    answers(mounted.dir())?;
-    obey(signals, Arc::clone(&mounted))?;
-    let report = json!({
-        "mounted": mounted.dir().to_string_lossy(),
-        "source": plan.options.mount.source(),
-        "pid": std::process::id(),
-        "size": size,
-        "seconds": began.elapsed().as_secs_f64(),
-        "filled": filled.as_ref().map(filled_json),
-    });
-    Ok(Served { running, mounted, report })
+}
+
+/// An image as a file system, and how it is mounted: it never changes, and the kernel may believe
+/// what it was told for as long as it likes.
+fn open(path: &Path, options: &Options) -> Outcome<(Fs<ReadOnly<Image>>, Options)> {
+    let cache = Cache::new(usize::try_from(options.cache).unwrap_or(usize::MAX));
+    let image = images::open(path, options.offset, &cache)?;
+    let mut options = options.clone();
+    let for_ever = Duration::from_secs(u32::MAX.into());
+    options.mount.read_only = true;
+    options.mount.no_atime = true;
+    options.mount.writeback = false;
+    options.mount.timeouts = Timeouts { entry: for_ever, attr: for_ever, negative: for_ever };
+    if !options.named {
+        options.mount.fsname = Some(path.to_string_lossy().into_owned());
+    }
+    Ok((Fs::new(ReadOnly(image), SystemClock), options))
 }
 
 impl Served {
@@ -129,7 +161,14 @@ fn fill(fs: &Memory, from: &import::Request<'_>, options: &Options) -> Outcome<F
     Ok(filled)
 }
 
-fn attach(fs: Arc<Memory>, dir: &Path, options: &Options) -> Outcome<(Running, Arc<Mounted>)> {
+/// Mounts what is ready, and answers when the mount does.
+fn attach<S>(fs: Arc<Fs<S>>, dir: &Path, options: &Options) -> Outcome<Served>
+where
+    S: Store + Send + Sync + 'static,
+{
+    // From here on a signal must not end us half-way: it is taken up again when the mount answers.
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot take signals: {error}"), ""))?;
     let (device, mounted) = mount(dir, &options.mount).map_err(|error| mounts::failure(&error))?;
     let unable = |error: &dyn std::fmt::Display| {
         let what = format!("cannot serve the kernel: {error}");
@@ -137,7 +176,15 @@ fn attach(fs: Arc<Memory>, dir: &Path, options: &Options) -> Outcome<(Running, A
     };
     let door = Arc::new(Door::new(fs, options.mount.door()));
     let running = converse(device, door, &options.mount).map_err(|error| unable(&error))?;
-    Ok((running, Arc::new(mounted)))
+    let mounted = Arc::new(mounted);
+    answers(mounted.dir())?;
+    obey(signals, Arc::clone(&mounted))?;
+    let report = json!({
+        "mounted": mounted.dir().to_string_lossy(),
+        "source": options.mount.source(),
+        "pid": std::process::id(),
+    });
+    Ok(Served { running, mounted, report })
 }
 
 /// Waits until statfs(2) on the mount answers.

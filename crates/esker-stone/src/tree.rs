@@ -47,8 +47,8 @@ impl Writing {
         }
     }
 
-    /// Compresses `leaves` into the end of `target`, which is segment `segment`, and all pages above them into the end of
-    /// `roots`, which `target` becomes part of if it is `None`.
+    /// Compresses `leaves` into the end of `target`, which is segment `segment`, and all pages above them into
+    /// the end of `roots`, which is `target` too if that is `None`.
     ///
     /// # Errors
     /// What the codec says.

@@ -6,7 +6,7 @@
 
 mod acl;
 mod fill;
-mod source;
+pub mod source;
 mod tar;
 mod tree;
 mod unpack;

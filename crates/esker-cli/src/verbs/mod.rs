@@ -1,8 +1,20 @@
 //! What `esker` can do: one verb per file.
 
 mod bench;
+mod cat;
+mod check;
+mod diff;
+mod du;
+mod extract;
+mod find;
+mod info;
+mod look;
+mod ls;
 mod mount;
 mod null_server;
+mod pack;
+mod stat;
+mod tree;
 mod umount;
 
 use std::io::Write as _;
@@ -12,7 +24,7 @@ use clap::{Parser, Subcommand};
 use crate::failure::{Failure, Outcome};
 pub use mount::BY_MOUNT8;
 
-/// One file system, three homes; this version has the first: memory.
+/// One file system, three homes; this version has two: memory, and images.
 #[derive(Parser)]
 #[command(name = "esker", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "\
@@ -20,6 +32,10 @@ Examples:
   esker mount mem: /mnt/x                   an empty file system in memory
   esker mount mem: /mnt/x --from ./tree     the same, filled with a copy of a tree
   esker umount /mnt/x                       give it, and its memory, back
+  esker pack ./tree -o tree.esker           a tree into one compressed file
+  esker mount tree.esker /mnt/t             that file as a file system
+  esker ls tree.esker:/bin                  a look into it, without mounting
+  esker extract tree.esker -o dir           files out of it
   esker bench dir                           how fast, beside tmpfs and the limit of FUSE
 
 Exit status:
@@ -27,7 +43,10 @@ Exit status:
   1  the system or the file system refused
   2  wrong arguments or options
   3  the mount point is missing, in use, stale, not empty or not a directory
-  4  the tree or archive to start from cannot be read, or was refused
+  4  the tree, archive or image to start from cannot be read, or was refused
+  5  done, but something was left out, which was named
+  6  an image is damaged
+  7  what was compared differs
 
 `esker help VERB` tells more.")]
 pub struct Cli {
@@ -39,6 +58,17 @@ pub struct Cli {
 enum Verb {
     Mount(mount::Mount),
     Umount(umount::Umount),
+    Pack(Box<pack::Pack>),
+    Ls(ls::Ls),
+    Cat(cat::Cat),
+    Stat(stat::Stat),
+    Find(find::Find),
+    Du(du::Du),
+    Tree(tree::Tree),
+    Extract(Box<extract::Extract>),
+    Diff(Box<diff::Diff>),
+    Info(info::Info),
+    Check(check::Check),
     Bench(Box<bench::Bench>),
     #[command(hide = true)]
     NullServer(null_server::NullServer),
@@ -49,6 +79,17 @@ pub fn run(cli: Cli) -> Outcome {
     match cli.verb {
         Verb::Mount(verb) => told(verb.json, verb.run()),
         Verb::Umount(verb) => told(verb.json, verb.run()),
+        Verb::Pack(verb) => told(verb.json, verb.run()),
+        Verb::Ls(verb) => told(verb.look.json, verb.run()),
+        Verb::Cat(verb) => told(verb.look.json, verb.run()),
+        Verb::Stat(verb) => told(verb.look.json, verb.run()),
+        Verb::Find(verb) => told(verb.look.json, verb.run()),
+        Verb::Du(verb) => told(verb.look.json, verb.run()),
+        Verb::Tree(verb) => told(verb.look.json, verb.run()),
+        Verb::Extract(verb) => told(verb.json, verb.run()),
+        Verb::Diff(verb) => told(verb.json, verb.run()),
+        Verb::Info(verb) => told(verb.json, verb.run()),
+        Verb::Check(verb) => told(verb.json, verb.run()),
         Verb::Bench(verb) => told(verb.json, verb.run()),
         Verb::NullServer(verb) => told(false, verb.run()),
     }

@@ -1,6 +1,6 @@
 //! `esker mount`: bring up a file system on a directory.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use super::say;
 use crate::failure::{Exit, Failure, Outcome, os_shown, path_shown, said, shown};
 use crate::options::Options;
 use crate::remount::{Request, remount};
-use crate::serve::{self, Plan};
+use crate::serve::{self, HomePlan, Plan};
 use crate::units::{ram, size_shown};
 use crate::{background, import, log};
 
 /// Mount a file system on a directory.
 ///
-/// Goes to the background and returns when the mount answers. What the file system holds lives in
-/// the memory of that process, and is gone when it is unmounted.
+/// Goes to the background and returns when the mount answers. What a file system in memory holds lives
+/// in that process, and is gone when it is unmounted; an image stays as it is.
 #[derive(Args)]
 #[command(after_help = "\
 Options of -o, with commas between them:
@@ -29,6 +29,8 @@ Options of -o, with commas between them:
   uid=N gid=N        owner and group of the root directory                    [default: yours]
   mode=OCTAL         permissions of the root directory                        [default: 755]
   umask=OCTAL        permissions to take from it
+  cache=SIZE         what the mount of an image keeps of what it decoded      [default: 256M]
+  offset=BYTES       where an image begins in its file                        [default: auto]
   ro rw              refuse changes, or not
   allow_other        let other users in (users other than root need user_allow_other in
                      /etc/fuse.conf)
@@ -59,12 +61,13 @@ Examples:
   esker mount mem: /mnt/x
   esker mount mem: /mnt/x -o size=2G,mode=1777,allow_other
   esker mount mem: /mnt/x --from ~/project
+  esker mount tree.esker /mnt/t -o cache=64M
   esker mount mem: /mnt/x --from linux-6.12.tar.gz
   xz -dc linux-6.12.tar.xz | esker mount mem: /mnt/x --from -
   esker mount mem: /mnt/x -f --json         in the foreground; Ctrl-C unmounts")]
 pub struct Mount {
-    /// What to mount; only `mem:`, an empty file system in memory, exists yet
-    #[arg(value_name = "SOURCE", value_parser = source)]
+    /// What to mount: `mem:`, an empty file system in memory, or an image
+    #[arg(value_name = "SOURCE", value_parser = SourceParser)]
     source: Source,
     /// Where: an empty directory
     #[arg(value_name = "DIR")]
@@ -98,25 +101,53 @@ pub struct Mount {
 pub const BY_MOUNT8: &str = "--by-mount8";
 
 /// What can be mounted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Source {
     /// An empty file system in memory.
     Memory,
+    /// An image.
+    Image(PathBuf),
 }
 
-fn source(word: &str) -> Result<Source, String> {
-    match word {
-        "mem:" => Ok(Source::Memory),
-        "mem" => Err("write mem: with a colon".to_owned()),
-        _ => Err("only mem: can be mounted yet".to_owned()),
+/// For clap.
+#[derive(Clone)]
+struct SourceParser;
+
+impl clap::builder::TypedValueParser for SourceParser {
+    type Value = Source;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        word: &OsStr,
+    ) -> Result<Source, clap::Error> {
+        if word == "mem:" {
+            return Ok(Source::Memory);
+        }
+        let path = PathBuf::from(word);
+        let wrong = |text: String| {
+            let kind = clap::error::ErrorKind::ValueValidation;
+            Err(clap::Error::raw(kind, text + "\n").with_cmd(command))
+        };
+        if word == "mem" && !path.exists() {
+            return wrong("write mem: with a colon".to_owned());
+        }
+        if word.as_encoded_bytes().ends_with(b":") {
+            return wrong(format!("only mem: and images can be mounted, not {}", os_shown(word)));
+        }
+        Ok(Source::Image(path))
     }
 }
 
 impl Mount {
     /// Mounts; in the foreground returns only when it is unmounted again.
     pub fn run(&self) -> Outcome {
-        let Source::Memory = self.source;
         let options = Options::parse(&self.options, ram())?;
+        if let (Source::Image(_), Some(_)) = (&self.source, &self.from) {
+            let remedy = "an image stays as it is: mount mem: and give the image to --from";
+            return Err(Failure::new(Exit::Usage, "--from is only for mem:", remedy));
+        }
         if options.remount {
             return self.remount();
         }
@@ -157,10 +188,15 @@ impl Mount {
     }
 
     fn plan<'a>(&'a self, options: &'a Options) -> Plan<'a> {
-        let from = self.from.as_deref();
-        let skip_unreadable = self.skip_unreadable;
-        let from = from.map(|from| import::Request { from, skip_unreadable });
-        Plan { dir: &self.dir, options, from }
+        let home = match &self.source {
+            Source::Image(path) => HomePlan::Image(path),
+            Source::Memory => {
+                let skip_unreadable = self.skip_unreadable;
+                let from = self.from.as_deref();
+                HomePlan::Memory(from.map(|from| import::Request { from, skip_unreadable }))
+            }
+        };
+        Plan { dir: &self.dir, options, home }
     }
 
     fn serve_in_foreground(&self, options: &Options) -> Outcome {
@@ -216,7 +252,11 @@ fn told(report: &Value, dir: &Path) -> String {
     let place = report["mounted"]
         .as_str()
         .map_or_else(|| os_shown(dir.as_os_str()), |place| shown(place.as_bytes()));
-    let mut text = format!("mounted {place}, up to {}", size_shown(number(&report["size"])));
+    let size = size_shown(number(&report["size"]));
+    let mut text = match report["image"].as_str() {
+        Some(image) => format!("mounted {place}, the image {}, {size}", shown(image.as_bytes())),
+        None => format!("mounted {place}, up to {size}"),
+    };
     if let Some(filled) = report["filled"].as_object() {
         let things = ["files", "directories", "symlinks", "specials"];
         let count: u64 = things.iter().map(|&thing| number(&filled[thing])).sum();

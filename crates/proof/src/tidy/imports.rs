@@ -34,7 +34,11 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
         &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image"],
         &["knot", "ground", "tree", "memory", "posix"],
     ),
-    ("esker-proof", &["esker", "esker-host", "esker-fuse"], &["knot", "ground", "memory", "posix"]),
+    (
+        "esker-proof",
+        &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image"],
+        &["knot", "ground", "memory", "posix"],
+    ),
 ];
 
 fn room(module: &str) -> &str {

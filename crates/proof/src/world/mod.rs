@@ -4,6 +4,7 @@
 //! a directory reached by system calls. Invariant: an answer holds only what any two right file systems agree on
 //! (the exceptions are in docs/DIFFERENCES.md).
 
+pub mod frozen;
 pub mod inside;
 pub mod outside;
 

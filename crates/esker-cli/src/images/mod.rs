@@ -1,0 +1,293 @@
+//! Images for the verbs that look into them without mounting: opened, and places in them found.
+//!
+//! Above: `verbs`. Below: `esker-image`. Invariant: paths are followed name by name and never through a symbolic
+//! link, so a place is where its path says.
+
+pub mod copy;
+pub mod tar;
+mod walk;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use esker::store::View;
+use esker::{Attr, Ino, Kind, Name};
+use esker_image::{Cache, Image, Source};
+use esker_stone::{Damage, Error, Rest, Start, hex};
+
+use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
+
+pub use walk::{Node, children, walk};
+
+/// Bytes that the verbs keep of what they decoded.
+pub const CACHE_LEN: usize = 256 << 20;
+
+/// A place in an image, as in `x.esker:/usr/bin`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The image's file.
+    pub image: PathBuf,
+    /// The path in it, without a `/` in front or behind; empty: the root.
+    pub path: Vec<u8>,
+}
+
+impl Place {
+    /// Takes a word apart. What exists as a file is an image; otherwise the path begins behind the first `:/`.
+    pub fn parse(word: &OsStr) -> Self {
+        let bytes = word.as_bytes();
+        let whole = || Self { image: word.into(), path: Vec::new() };
+        if Path::new(word).exists() {
+            return whole();
+        }
+        let colon = bytes.windows(2).position(|two| two == b":/");
+        let colon = colon.or_else(|| bytes.iter().rposition(|&byte| byte == b':'));
+        let Some(colon) = colon else { return whole() };
+        let parts = bytes[colon + 1..].split(|&byte| byte == b'/');
+        let parts: Vec<_> = parts.filter(|part| !part.is_empty() && *part != b".").collect();
+        Self { image: OsStr::from_bytes(&bytes[..colon]).into(), path: parts.join(&b'/') }
+    }
+}
+
+/// For clap.
+#[derive(Clone)]
+pub struct PlaceParser;
+
+impl clap::builder::TypedValueParser for PlaceParser {
+    type Value = Place;
+
+    fn parse_ref(
+        &self,
+        _: &clap::Command,
+        _: Option<&clap::Arg>,
+        word: &OsStr,
+    ) -> Result<Place, clap::Error> {
+        Ok(Place::parse(word))
+    }
+}
+
+/// How to open an image.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Opening {
+    /// Where the image begins in its file, in bytes, or auto
+    #[arg(long, value_name = "BYTES", default_value = "auto", value_parser = start)]
+    pub offset: Begin,
+}
+
+/// Where an image begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Begin(pub Option<u64>);
+
+/// A number of bytes, or `auto`.
+pub fn start(word: &str) -> Result<Begin, String> {
+    match word {
+        "auto" => Ok(Begin(None)),
+        _ => crate::units::parse_size(word, 0)
+            .map(|at| Begin(Some(at)))
+            .map_err(|_| "give a number of bytes, or auto".to_owned()),
+    }
+}
+
+impl Begin {
+    /// As the image home says it.
+    pub fn start(self) -> Start {
+        self.0.map_or(Start::Auto, Start::At)
+    }
+}
+
+/// What is wrong with an image, for a person.
+pub fn failure(path: &Path, error: Error) -> Failure {
+    let (exit, what, remedy) = match error {
+        Error::Io(..) => (Exit::Source, format!("cannot read the image ({error})"), ""),
+        Error::Damaged(Damage::NoImage) => {
+            (Exit::Source, "not an Esker image".to_owned(), "`esker pack` makes one")
+        }
+        Error::Damaged(Damage::Truncated) => {
+            let what = "the image is cut short: its end is missing".to_owned();
+            (Exit::Damaged, what, "fetch it again, or `esker extract --salvage` what is left")
+        }
+        Error::Damaged(damage) => {
+            let what = format!("the image is damaged ({})", damage.text());
+            (Exit::Damaged, what, "`esker check` tells more, `esker extract --salvage` saves")
+        }
+        Error::Unsupported(_) => {
+            (Exit::Source, format!("cannot read the image: {error}"), "take a newer esker")
+        }
+        Error::OverLimit(_) => (Exit::Failed, error.to_string(), ""),
+    };
+    Failure::at(exit, &what, path, remedy)
+}
+
+/// Opens the file.
+pub fn open_file(path: &Path) -> Outcome<Source> {
+    let file = File::open(path).map_err(|error| failure(path, error.into()))?;
+    let meta = file.metadata().map_err(|error| failure(path, error.into()))?;
+    if meta.is_dir() {
+        return Err(Failure::at(Exit::Source, "a directory, not an image", path, ""));
+    }
+    Ok(Box::new(file))
+}
+
+/// Opens an image.
+pub fn open(path: &Path, begin: Begin, cache: &Arc<Cache>) -> Outcome<Image> {
+    let source = open_file(path)?;
+    let rest = Rest::open(source, begin.start()).map_err(|error| failure(path, error))?;
+    with_bases(path, rest, cache)
+}
+
+/// Opens an image as far as it is there.
+pub fn open_damaged(path: &Path, begin: Begin, cache: &Arc<Cache>) -> Outcome<Image> {
+    let source = open_file(path)?;
+    let rest = Rest::open_damaged(source, begin.start()).map_err(|error| failure(path, error))?;
+    with_bases(path, rest, cache)
+}
+
+/// Finds the bases beside the image, by the names under which they were known.
+fn with_bases(path: &Path, rest: Rest<Source>, cache: &Arc<Cache>) -> Outcome<Image> {
+    let mut bases = Vec::new();
+    for base in &rest.root().bases {
+        let file = path.parent().unwrap_or(Path::new("")).join(OsStr::from_bytes(&base.file));
+        let missing = |why: &str| {
+            let what = format!("the base image {} {why}", path_shown(&file));
+            let remedy = format!("put the image with the name {} there", hex(&base.name));
+            Failure::at(Exit::Source, &what, path, &remedy)
+        };
+        if !file.exists() || file == path {
+            return Err(missing("is missing"));
+        }
+        let opened = open(&file, Begin(None), cache)?;
+        if opened.name() != base.name {
+            return Err(missing("is another one"));
+        }
+        bases.push(Arc::new(opened));
+    }
+    Image::with(rest, bases, Arc::clone(cache)).map_err(|error| failure(path, error))
+}
+
+/// What a path in an image leads to.
+pub fn find(image: &Image, place: &Place) -> Outcome<Node> {
+    let told = |error: esker::Error| {
+        let what = format!("{} ({error})", shown(&[b"/", &place.path[..]].concat()));
+        let exit = if error == esker::Error::Io { Exit::Damaged } else { Exit::Failed };
+        Failure::at(exit, &what, &place.image, "")
+    };
+    let attr = image.attr(Ino::ROOT).map_err(told)?;
+    let mut node = Node { path: Vec::new(), ino: Ino::ROOT, attr, depth: 0 };
+    for part in place.path.split(|&byte| byte == b'/').filter(|part| !part.is_empty()) {
+        let next = step(image, &node, part).map_err(told)?;
+        node = Node { path: [&node.path[..], b"/", part].concat(), depth: 0, ..next };
+    }
+    Ok(node)
+}
+
+fn step(image: &Image, node: &Node, part: &[u8]) -> esker::Result<Node> {
+    if node.attr.kind != Kind::Directory {
+        return Err(esker::Error::NotDirectory);
+    }
+    let ino = match part {
+        b".." => node.attr.parent,
+        part => image.entry(node.ino, Name::parse(part)?)?.ino,
+    };
+    Ok(Node { path: Vec::new(), ino, attr: image.attr(ino)?, depth: 0 })
+}
+
+/// A cache for verbs.
+pub fn cache() -> Arc<Cache> {
+    Cache::new(CACHE_LEN)
+}
+
+/// `-rwxr-xr-x` and the like.
+pub fn mode_shown(attr: &Attr) -> String {
+    let kind = match attr.kind {
+        Kind::File => '-',
+        Kind::Directory => 'd',
+        Kind::Symlink => 'l',
+        Kind::Fifo => 'p',
+        Kind::Socket => 's',
+        Kind::CharDevice => 'c',
+        Kind::BlockDevice => 'b',
+    };
+    let mut text = String::from(kind);
+    for (shift, special, letters) in [(6, 0o4000, "sS"), (3, 0o2000, "sS"), (0, 0o1000, "tT")] {
+        let bits = attr.perm >> shift;
+        text.push(if bits & 4 == 0 { '-' } else { 'r' });
+        text.push(if bits & 2 == 0 { '-' } else { 'w' });
+        let set = attr.perm & special != 0;
+        text.push(match (bits & 1 != 0, set) {
+            (true, false) => 'x',
+            (false, false) => '-',
+            (true, true) => letters.chars().next().unwrap_or('s'),
+            (false, true) => letters.chars().last().unwrap_or('S'),
+        });
+    }
+    text
+}
+
+/// A kind in a word.
+pub const fn kind_shown(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "file",
+        Kind::Directory => "directory",
+        Kind::Symlink => "symlink",
+        Kind::Fifo => "fifo",
+        Kind::Socket => "socket",
+        Kind::CharDevice => "chardev",
+        Kind::BlockDevice => "blockdev",
+    }
+}
+
+/// Seconds since 1970 as a date in UTC.
+pub fn time_shown(time: esker::Time) -> String {
+    let (days, secs) = (time.secs.div_euclid(86_400), time.secs.rem_euclid(86_400));
+    // Days since the first of March of year 0, in eras of 400 years.
+    let shifted = i128::from(days) + 719_468;
+    let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = year + era * 400 + next;
+    let (hour, minute, second) = (secs / 3600, secs / 60 % 60, secs % 60);
+    format!("{year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+/// Where a symbolic link leads.
+pub fn target(image: &Image, node: &Node) -> esker::Result<OsString> {
+    use std::os::unix::ffi::OsStringExt as _;
+    let mut bytes = vec![0; usize::try_from(node.attr.size).unwrap_or(0).min(4096)];
+    let len = image.read(node.ino, 0, &mut bytes)?;
+    bytes.truncate(len);
+    Ok(OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read() {
+        let place = |word: &str| {
+            let place = Place::parse(OsStr::new(word));
+            (place.image.to_string_lossy().into_owned(), String::from_utf8(place.path).unwrap())
+        };
+        assert_eq!(place("x.esker"), ("x.esker".into(), String::new()));
+        assert_eq!(place("x.esker:/"), ("x.esker".into(), String::new()));
+        assert_eq!(place("d/x.esker:/usr//bin/./"), ("d/x.esker".into(), "usr/bin".into()));
+        assert_eq!(place("x:etc"), ("x".into(), "etc".into()));
+        assert_eq!(place("x:/a:/b"), ("x".into(), "a:/b".into()));
+    }
+
+    #[test]
+    fn dates_are_right() {
+        let shown = |secs| time_shown(esker::Time { secs, nanos: 0 });
+        assert_eq!(shown(0), "1970-01-01 00:00:00");
+        assert_eq!(shown(951_827_696), "2000-02-29 12:34:56");
+        assert_eq!(shown(-1), "1969-12-31 23:59:59");
+        assert_eq!(shown(4_107_542_399), "2100-02-28 23:59:59");
+        shown(i64::MIN);
+        shown(i64::MAX);
+    }
+}

@@ -1,0 +1,131 @@
+//! The file that packing writes: without a name until it is whole and synced.
+//!
+//! Invariant: whatever ends the program before [`Output::keep`], the old file of that name stays and nothing new
+//! appears. Where the file system has no files without names, a temporary name is taken and removed at the
+//! usual signals; only kill -9 leaves that one behind.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::failure::{Exit, Failure, Outcome, said};
+
+/// The file on its way.
+pub struct Output {
+    file: File,
+    path: PathBuf,
+    folder: PathBuf,
+    /// Its temporary name, where it must have one.
+    name: Option<PathBuf>,
+}
+
+fn refused(path: &Path, error: &io::Error) -> Failure {
+    let what = format!("cannot write the image ({})", said(error));
+    let remedy = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room, or write it elsewhere with -o; nothing was left behind"
+        }
+        _ => "name another place with -o",
+    };
+    Failure::at(Exit::Failed, &what, path, remedy)
+}
+
+impl Output {
+    /// A new file that will be `path`.
+    pub fn new(path: &Path, force: bool) -> Outcome<Self> {
+        if path.file_name().is_none() {
+            return Err(Failure::at(Exit::Usage, "no name for a file", path, "name one with -o"));
+        }
+        match path.symlink_metadata() {
+            Ok(meta) if !meta.is_file() => {
+                let what = "something that is no file is there already";
+                return Err(Failure::at(Exit::Usage, what, path, "choose another name"));
+            }
+            Ok(_) if !force => {
+                let what = "the output exists already";
+                return Err(Failure::at(Exit::Usage, what, path, "--force replaces it"));
+            }
+            _ => {}
+        }
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        let mode = Mode::from_bits_truncate(0o666);
+        let nameless = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let (file, name) = match rustix::fs::open(&folder, nameless, mode) {
+            Ok(fd) => (File::from(fd), None),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                let name = folder.join(format!(".esker-{}.new", std::process::id()));
+                let file = File::options().read(true).write(true).create_new(true).open(&name);
+                (file.map_err(|error| refused(path, &error))?, Some(name))
+            }
+            Err(errno) => return Err(refused(path, &errno.into())),
+        };
+        if let Some(name) = name.clone() {
+            remove_at_signals(name);
+        }
+        Ok(Self { file, path: path.to_owned(), folder, name })
+    }
+
+    /// The directory that it will be in: device and number.
+    pub fn folder(&self) -> Option<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt as _;
+        self.folder.metadata().ok().map(|meta| (meta.dev(), meta.ino()))
+    }
+
+    /// To write to.
+    pub fn file(&self) -> Outcome<File> {
+        self.file.try_clone().map_err(|error| refused(&self.path, &error))
+    }
+
+    /// What writing said, for a person.
+    pub fn failure(&self, error: &io::Error) -> Failure {
+        refused(&self.path, error)
+    }
+
+    /// It is whole: synced, and under its name.
+    pub fn keep(mut self) -> Outcome {
+        self.place().map_err(|error| refused(&self.path, &error))
+    }
+
+    fn place(&mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        if self.name.is_none() {
+            let name = self.folder.join(format!(".esker-{}.new", std::process::id()));
+            let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            rustix::fs::linkat(CWD, own, CWD, &name, AtFlags::SYMLINK_FOLLOW)?;
+            self.name = Some(name);
+        }
+        if let Some(name) = &self.name {
+            std::fs::rename(name, &self.path)?;
+            self.name = None;
+        }
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // Best effort: the failure at hand is the one to tell.
+            let _ = std::fs::remove_file(name);
+        }
+    }
+}
+
+fn remove_at_signals(name: PathBuf) {
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let _ = std::fs::remove_file(&name);
+            std::process::exit(128 + signal);
+        }
+    });
+}

@@ -1,0 +1,326 @@
+//! A tree of this machine walked in the order of its names, and given to the packer.
+//!
+//! Below: `import::source`. Invariant: nothing is followed; a file is stored as it was read, and one that changed
+//! meanwhile, vanished or cannot be read is named.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use esker::{Flags, Kind, Time};
+use esker_image::pack::{Error, Incoming, Meta, NodeId, Packer};
+use rustix::fs::Stat;
+use rustix::io::Errno;
+
+use super::Rules;
+use crate::failure::{path_shown, said};
+use crate::import::source;
+
+/// Bytes that are moved at a time.
+const CHUNK: usize = 1 << 20;
+
+/// What to take and how.
+pub struct Plan<'a> {
+    /// What to leave out.
+    pub rules: &'a Rules,
+    /// Stay on the file system of each root.
+    pub one_file_system: bool,
+    /// Owner and group that everything gets.
+    pub owner: (Option<u32>, Option<u32>),
+    /// The time that everything gets.
+    pub time: Option<Time>,
+    /// Permission bits that are taken away.
+    pub umask: u16,
+    /// Leave out extended attributes.
+    pub no_xattrs: bool,
+    /// The directory of the output: it must not be in the tree.
+    pub output: Option<(u64, u64)>,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// Files so far.
+    pub files: u64,
+    /// Bytes so far.
+    pub bytes: u64,
+    /// What could not be read, or changed while it was, each with the reason.
+    pub troubles: Vec<String>,
+    /// The output is in the tree: nothing was packed.
+    pub meets_output: bool,
+}
+
+/// Why one thing was not taken.
+enum Trouble {
+    Unreadable(Errno),
+    Packing(Error),
+}
+
+impl From<Errno> for Trouble {
+    fn from(errno: Errno) -> Self {
+        Self::Unreadable(errno)
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Packing(error)
+    }
+}
+
+struct Level {
+    source: OwnedFd,
+    node: NodeId,
+    /// Names still to take, the next one last.
+    names: Vec<CString>,
+}
+
+struct Walk<'a> {
+    plan: &'a Plan<'a>,
+    packer: &'a mut Packer<File>,
+    gathered: Gathered,
+    path: PathBuf,
+    /// Bytes of `path` that lead to the root of the tree.
+    root_len: usize,
+    device: u64,
+    levels: Vec<Level>,
+    links: HashMap<(u64, u64), NodeId>,
+    buffer: Vec<u8>,
+    tick: &'a mut dyn FnMut(&Gathered, &Packer<File>),
+}
+
+/// Packs the tree below `root` into the directory `node`. `tick` is told how far it is.
+pub fn gather(
+    root: &Path,
+    node: NodeId,
+    plan: &Plan<'_>,
+    packer: &mut Packer<File>,
+    tick: &mut dyn FnMut(&Gathered, &Packer<File>),
+) -> Result<Gathered, Error> {
+    source::allow_many_files();
+    let mut walk = Walk {
+        plan,
+        packer,
+        gathered: Gathered::default(),
+        path: root.to_path_buf(),
+        root_len: root.as_os_str().len(),
+        device: 0,
+        levels: Vec::new(),
+        links: HashMap::new(),
+        buffer: vec![0; CHUNK],
+        tick,
+    };
+    walk.run(node)?;
+    Ok(walk.gathered)
+}
+
+fn time(secs: impl Into<i64>, nanos: impl TryInto<u32>) -> Time {
+    Time { secs: secs.into(), nanos: nanos.try_into().unwrap_or(0).min(999_999_999) }
+}
+
+#[expect(clippy::useless_conversion, reason = "the fields differ between machines")]
+fn identity(stat: &Stat) -> (u64, u64) {
+    (u64::from(stat.st_dev), u64::from(stat.st_ino))
+}
+
+impl Walk<'_> {
+    fn run(&mut self, node: NodeId) -> Result<(), Error> {
+        let opened = source::open_root(&self.path).map_err(Trouble::from);
+        let entered = opened.and_then(|(fd, stat)| {
+            self.device = identity(&stat).0;
+            self.enter(fd, &stat, node)
+        });
+        self.note(entered)?;
+        while let Some(level) = self.levels.last_mut() {
+            let Some(name) = level.names.pop() else {
+                self.levels.pop();
+                self.path.pop();
+                continue;
+            };
+            self.path.push(source::os(&name));
+            let depth = self.levels.len();
+            let taken = self.take(&name);
+            if self.levels.len() == depth {
+                self.note(taken)?;
+                self.path.pop();
+            } else {
+                self.note(taken)?;
+            }
+            if self.gathered.meets_output {
+                return Ok(());
+            }
+            (self.tick)(&self.gathered, self.packer);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, taken: Result<(), Trouble>) -> Result<(), Error> {
+        match taken {
+            Ok(()) => Ok(()),
+            Err(Trouble::Unreadable(errno)) => {
+                self.trouble(&said(&errno.into()));
+                Ok(())
+            }
+            // A name or target that the format does not hold; everything else ends the work.
+            Err(Trouble::Packing(Error::Tree(error))) if error != esker::Error::NoSpace => {
+                self.trouble(error.text());
+                Ok(())
+            }
+            Err(Trouble::Packing(error)) => Err(error),
+        }
+    }
+
+    fn trouble(&mut self, why: &str) {
+        self.gathered.troubles.push(format!("{}: {why}", path_shown(&self.path)));
+    }
+
+    /// The path below the root, without a `/` in front.
+    fn below(&self) -> &[u8] {
+        let path = self.path.as_os_str().as_encoded_bytes();
+        let below = path.get(self.root_len..).unwrap_or_default();
+        below.strip_prefix(b"/").unwrap_or(below)
+    }
+
+    fn take(&mut self, name: &CString) -> Result<(), Trouble> {
+        let Some(level) = self.levels.last() else { return Ok(()) };
+        let (dir, stat) = (level.node, source::stat(&level.source, name)?);
+        let Some(kind) = Kind::from_mode(stat.st_mode) else { return Err(Errno::INVAL.into()) };
+        let directory = kind == Kind::Directory;
+        if !self.plan.rules.take(self.below(), directory) {
+            return Ok(());
+        }
+        if directory {
+            let (fd, stat) = source::open_directory(&level.source, name)?;
+            let node = self.packer.make(dir, name.as_bytes(), Meta::new(kind, 0o700))?;
+            return self.enter(fd, &stat, node);
+        }
+        let links = stat.st_nlink > 1;
+        if links && let Some(&known) = self.links.get(&identity(&stat)) {
+            return Ok(self.packer.link(dir, name.as_bytes(), known)?);
+        }
+        let node = self.leaf(dir, name, &stat, kind)?;
+        if links {
+            self.links.insert(identity(&stat), node);
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, fd: OwnedFd, stat: &Stat, node: NodeId) -> Result<(), Trouble> {
+        if self.plan.output == Some(identity(stat)) {
+            self.gathered.meets_output = true;
+            return Ok(());
+        }
+        let meta = self.meta(&fd, c".", Some(&fd), stat, Kind::Directory)?;
+        self.packer.set(node, meta);
+        let elsewhere = self.plan.one_file_system && identity(stat).0 != self.device;
+        let names = if elsewhere { Vec::new() } else { source::names(&fd)? };
+        self.levels.push(Level { source: fd, node, names });
+        Ok(())
+    }
+
+    /// Anything but a directory; what cannot be read to its end is taken out again.
+    fn leaf(
+        &mut self,
+        dir: NodeId,
+        name: &CString,
+        stat: &Stat,
+        kind: Kind,
+    ) -> Result<NodeId, Trouble> {
+        let Some(level) = self.levels.last() else { return Err(Errno::NOENT.into()) };
+        let file = match kind {
+            Kind::File => Some(source::open_file(&level.source, name, stat)?),
+            _ => None,
+        };
+        let target = match kind {
+            Kind::Symlink => Some(source::target(&level.source, name)?),
+            _ => None,
+        };
+        let meta = self.meta(&level.source, name, file.as_ref(), stat, kind)?;
+        let node = self.packer.make(dir, name.as_bytes(), meta)?;
+        let held = match (file, target) {
+            (Some(file), _) => self.content(&file, node, stat),
+            (_, Some(target)) => self.packer.target(node, target.as_bytes()).map_err(Trouble::from),
+            _ => Ok(()),
+        };
+        if let Err(trouble) = held {
+            self.packer.unlink(dir, name.as_bytes());
+            return Err(trouble);
+        }
+        self.gathered.files += 1;
+        Ok(node)
+    }
+
+    fn content(&mut self, file: &OwnedFd, node: NodeId, stat: &Stat) -> Result<(), Trouble> {
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let holes = u64::try_from(stat.st_blocks).unwrap_or(0) < size / 512;
+        let mut incoming = Incoming::default();
+        let mut at = 0;
+        // No further than the size that it had: a file that grows as fast as it is read has no end.
+        while at < size {
+            let (from, to) = match holes {
+                true => source::next_data(file, at)?.unwrap_or((size, size)),
+                false => (at, size),
+            };
+            let (from, to) = (from.min(size), to.min(size));
+            self.packer.hole(&mut incoming, from - at)?;
+            at = from;
+            while at < to {
+                let room = CHUNK.min(usize::try_from(to - at).unwrap_or(CHUNK));
+                let count = source::read(file, &mut self.buffer[..room], at)?;
+                if count == 0 {
+                    break;
+                }
+                self.packer.data(&mut incoming, &self.buffer[..count])?;
+                at += count as u64;
+                self.gathered.bytes += count as u64;
+                (self.tick)(&self.gathered, self.packer);
+            }
+            if at < to {
+                break;
+            }
+        }
+        let after = rustix::fs::fstat(file)?;
+        let moved = |stat: &Stat| {
+            (stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec)
+        };
+        if at < size || moved(&after) != moved(stat) {
+            self.trouble("it changed while it was read, and is stored as it was read");
+        }
+        Ok(self.packer.end(node, incoming)?)
+    }
+
+    fn meta(
+        &self,
+        dir: &OwnedFd,
+        name: &CStr,
+        open: Option<&OwnedFd>,
+        stat: &Stat,
+        kind: Kind,
+    ) -> Result<Meta, Trouble> {
+        let plan = self.plan;
+        let mtime = plan.time.unwrap_or(time(stat.st_mtime, stat.st_mtime_nsec));
+        let atime = plan.time.unwrap_or(time(stat.st_atime, stat.st_atime_nsec));
+        let ctime = plan.time.unwrap_or(time(stat.st_ctime, stat.st_ctime_nsec));
+        let device = matches!(kind, Kind::CharDevice | Kind::BlockDevice);
+        let umask = if kind == Kind::Symlink { 0 } else { plan.umask };
+        Ok(Meta {
+            kind,
+            perm: (stat.st_mode & 0o7777) as u16 & !umask,
+            uid: plan.owner.0.unwrap_or(stat.st_uid),
+            gid: plan.owner.1.unwrap_or(stat.st_gid),
+            rdev: if device { rdev(stat) } else { 0 },
+            flags: open.map_or(Flags(0), source::flags),
+            mtime,
+            others: [atime, ctime, mtime],
+            xattrs: if plan.no_xattrs { Vec::new() } else { source::xattrs(dir, name)? },
+        })
+    }
+}
+
+/// As makedev(3) packs it into 32 bits.
+fn rdev(stat: &Stat) -> u32 {
+    let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+    (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
+}

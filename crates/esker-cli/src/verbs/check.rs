@@ -1,0 +1,111 @@
+//! `esker check`: is everything in an image as it was written?
+
+use std::path::PathBuf;
+
+use clap::Args;
+use esker_image::{Depth, Finding, Report, Thing, verify};
+use esker_stone::hex;
+use serde_json::{Value, json};
+
+use super::say;
+use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
+use crate::images::{self, Opening};
+use crate::units::size_shown;
+
+/// Check that an image is as it was written, and name what a damage costs.
+///
+/// Reads everything: every stored byte against its checksum, every name, attribute and stretch.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  esker check x.esker
+  esker check --full x.esker      also decompress everything and compare strong hashes
+
+Exit status: 6 if anything is damaged.")]
+pub struct Check {
+    /// An image
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// Decompress everything and compare strong hashes too
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    opening: Opening,
+    /// Print one line of JSON about the result
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn thing(thing: &Thing) -> String {
+    match thing {
+        Thing::Superblock(0) => "the superblock in front".to_owned(),
+        Thing::Superblock(_) => "the superblock behind".to_owned(),
+        Thing::Page { segment, at, copy } => {
+            format!("page {at} of segment {segment}, copy {}", copy + 1)
+        }
+        Thing::Block(name) => format!("block {} of segment {}", name.slot, name.segment),
+        Thing::Path(path) => shown(path),
+        Thing::Whole => "the image as a whole".to_owned(),
+    }
+}
+
+fn found(finding: &Finding) -> Value {
+    let kind = match finding.thing {
+        Thing::Superblock(_) => "superblock",
+        Thing::Page { .. } => "page",
+        Thing::Block(_) => "block",
+        Thing::Path(_) => "path",
+        Thing::Whole => "image",
+    };
+    json!({
+        "kind": kind,
+        "what": thing(&finding.thing),
+        "why": finding.error.to_string(),
+    })
+}
+
+impl Check {
+    /// Checks.
+    pub fn run(&self) -> Outcome {
+        let cache = images::cache();
+        let image = images::open_damaged(&self.image, self.opening.offset, &cache)?;
+        let depth = if self.full { Depth::Plain } else { Depth::Stored };
+        let report = verify(&image, depth, &mut |_| {});
+        self.tell(&report, &hex(&image.name()));
+        if report.findings.is_empty() {
+            return Ok(());
+        }
+        let what = format!("damaged: {} finding(s)", report.findings.len());
+        let remedy = "`esker extract --salvage` takes out what is whole";
+        Err(Failure::at(Exit::Damaged, &what, &self.image, remedy))
+    }
+
+    fn tell(&self, report: &Report, name: &str) {
+        if self.json {
+            let findings: Vec<_> = report.findings.iter().map(found).collect();
+            let line = json!({
+                "image": self.image.to_string_lossy(),
+                "name": name,
+                "pages": report.pages,
+                "blocks": report.blocks,
+                "bytes": report.bytes,
+                "names": report.names,
+                "findings": findings,
+            });
+            return say(&line.to_string());
+        }
+        for finding in &report.findings {
+            say(&format!("{}: {}", thing(&finding.thing), finding.error));
+        }
+        if report.findings.is_empty() {
+            say(&format!(
+                "{} is whole: {} names, {} blocks with {}, {} pages",
+                path_shown(&self.image),
+                report.names,
+                report.blocks,
+                size_shown(report.bytes),
+                report.pages
+            ));
+        }
+    }
+}

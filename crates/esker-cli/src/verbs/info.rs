@@ -1,0 +1,102 @@
+//! `esker info`: what an image is.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use esker_stone::hex;
+use serde_json::{Map, Value, json};
+
+use super::say;
+use crate::failure::{Outcome, path_shown, shown};
+use crate::images::{self, Opening};
+use crate::units::size_shown;
+
+/// Tell what an image is: its name, what is in it, how it was packed.
+#[derive(Args)]
+pub struct Info {
+    /// An image
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    #[command(flatten)]
+    opening: Opening,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Info {
+    /// Tells. Reads the superblocks and the root page, and nothing else.
+    pub fn run(&self) -> Outcome {
+        let image = images::open(&self.image, self.opening.offset, &images::cache())?;
+        let (root, own) = (image.root(), image.rest().superblock());
+        let blocks: u64 = root.indexes.iter().map(|(_, top)| top.entries).sum();
+        let counted = &root.statistics;
+        let mut notes = Map::new();
+        for (name, value) in &root.notes {
+            notes.insert(shown(name), Value::String(shown(value)));
+        }
+        let bases: Vec<_> = root
+            .bases
+            .iter()
+            .map(|base| json!({ "name": hex(&base.name), "file": shown(&base.file) }))
+            .collect();
+        if self.json {
+            let line = json!({
+                "image": self.image.to_string_lossy(),
+                "name": hex(&image.name()),
+                "version": own.version,
+                "generation": own.generation,
+                "begins": image.rest().start(),
+                "size": own.size,
+                "data": own.data_len,
+                "metadata": own.size - own.data_len,
+                "inodes": counted.inodes,
+                "files": counted.files,
+                "directories": counted.directories,
+                "symlinks": counted.symlinks,
+                "specials": counted.specials,
+                "names": counted.names,
+                "xattrs": counted.xattrs,
+                "bytes": counted.file_bytes,
+                "blocks": blocks,
+                "block_bytes": counted.block_bytes,
+                "largest_block": counted.block_len,
+                "bases": bases,
+                "notes": notes,
+            });
+            say(&line.to_string());
+            return Ok(());
+        }
+        let ratio = counted.file_bytes as f64 / own.size.max(1) as f64;
+        let mut text = format!(
+            "{}: an Esker image, version {}\n  name       {}\n  size       {} (1 : {ratio:.1})\n",
+            path_shown(&self.image),
+            own.version,
+            hex(&image.name()),
+            size_shown(own.size),
+        );
+        text += &format!(
+            "  holds      {} in {} files; {} directories, {} symlinks, {} others\n",
+            size_shown(counted.file_bytes),
+            counted.files,
+            counted.directories,
+            counted.symlinks,
+            counted.specials
+        );
+        text += &format!(
+            "  blocks     {blocks}, up to {}, {} in all, stored in {}\n",
+            size_shown(counted.block_len),
+            size_shown(counted.block_bytes),
+            size_shown(own.data_len)
+        );
+        text += &format!("  metadata   {}\n", size_shown(own.size - own.data_len));
+        for (name, value) in &notes {
+            text += &format!("  {name:<10} {}\n", value.as_str().unwrap_or_default());
+        }
+        for base in &root.bases {
+            text += &format!("  base       {} {}\n", shown(&base.file), hex(&base.name));
+        }
+        say(text.trim_end());
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! Scripts whose tree is packed at the end: what an image shows is what the model has, to the last name, byte, hole and
+//! nanosecond; and the image finds itself in order.
+
+use esker_proof::differ::Closely;
+use esker_proof::harness::{Hunt, Pair, hunt, run_regressions};
+use esker_proof::model::Model;
+use esker_proof::script::generate::Profile;
+use esker_proof::world::frozen::Frozen;
+use esker_proof::world::inside::{Inside, root_attr};
+use esker_stone::{Codec, Setting};
+
+/// An image lists names in the order of their bytes.
+const CLOSELY: Closely = Closely { order: false, ..Closely::EXACT };
+
+const HUNT: Hunt = Hunt {
+    name: "model beside its image",
+    profile: Profile { steps_max: 60, users: true, cursors: true },
+    cases: 1000,
+    shrinks: 5000,
+    closely: CLOSELY,
+};
+
+fn frozen(codec: Setting) -> impl FnMut() -> Result<Pair, String> {
+    move || {
+        let frozen = Frozen::new(Model::new(root_attr()), codec);
+        Ok((Box::new(Inside::new("model", Model::new(root_attr()))), Box::new(frozen)))
+    }
+}
+
+#[test]
+fn an_image_shows_what_was_packed() {
+    run_regressions(CLOSELY, frozen(Setting::new(Codec::Zstd, 1)));
+    hunt(HUNT, frozen(Setting::new(Codec::Zstd, 1)));
+}
+
+#[test]
+fn with_the_other_codecs_too() {
+    for (codec, level) in [(Codec::None, 0), (Codec::Lz4, 1), (Codec::Xz, 1), (Codec::Brotli, 2)] {
+        hunt(Hunt { cases: 50, ..HUNT }, frozen(Setting::new(codec, level)));
+    }
+}
+
+#[test]
+fn after_long_scripts_too() {
+    let profile = Profile { steps_max: 1500, ..HUNT.profile };
+    hunt(Hunt { profile, cases: 20, ..HUNT }, frozen(Setting::new(Codec::Zstd, 1)));
+}
