@@ -40,7 +40,7 @@ fn other_mistakes_are_told_too() {
     let scratch = Scratch::new();
     let dir = scratch.dir("m");
     let shown = dir.to_str().unwrap();
-    refused(&esker(["mount", "img:x", shown]), 2, &["img:x", "only mem: can be mounted yet"], &dir);
+    refused(&esker(["mount", "img:x", shown]), 4, &["img:x", "No such file"], &dir);
     refused(&esker(["mount", "mem", shown]), 2, &["with a colon"], &dir);
     refused(&esker(["mount", "mem:"]), 2, &["<DIR>"], &dir);
     refused(&esker(["mount", "mem:", shown, "--skip-unreadable"]), 2, &["--from"], &dir);

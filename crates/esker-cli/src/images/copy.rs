@@ -266,6 +266,7 @@ impl Copier<'_> {
                 let target = super::target(self.image, node)?;
                 self.place(&fd, &name, |fd, name| rustix::fs::symlinkat(&target, fd, name))?;
                 self.own(&fd, &name, &node.attr)?;
+                self.xattrs_of_closed(&fd, &name, node.ino)?;
                 rustix::fs::utimensat(&fd, &name, &times(&node.attr), AtFlags::SYMLINK_NOFOLLOW)?;
             }
             kind => self.special(&fd, &name, node, kind)?,
@@ -404,6 +405,7 @@ impl Copier<'_> {
         let mode = Mode::from_bits_truncate(self.perm(&node.attr).into());
         self.place(fd, name, |fd, name| rustix::fs::mknodat(fd, name, kind, mode, device))?;
         self.own(fd, name, &node.attr)?;
+        self.xattrs_of_closed(fd, name, node.ino)?;
         rustix::fs::chmodat(fd, name, mode, AtFlags::empty())?;
         rustix::fs::utimensat(fd, name, &times(&node.attr), AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(())
@@ -444,13 +446,12 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Everything that an open file or directory has beside its content.
-    fn attributes(&self, file: &File, ino: Ino, attr: &Attr) -> Result<(), Trouble> {
-        if self.how.owner {
-            let (uid, gid) = (Uid::from_raw(attr.uid), Gid::from_raw(attr.gid));
-            rustix::fs::fchown(file, Some(uid), Some(gid))?;
-        }
-        rustix::fs::fchmod(file, Mode::from_bits_truncate(self.perm(attr).into()))?;
+    /// Sets the extended attributes of an inode.
+    fn xattrs(
+        &self,
+        ino: Ino,
+        set: impl Fn(&OsStr, &[u8]) -> rustix::io::Result<()>,
+    ) -> Result<(), Trouble> {
         let mut names = Vec::new();
         self.image.xattrs(ino, &mut |name| {
             names.push(name.bytes().to_vec());
@@ -463,20 +464,42 @@ impl Copier<'_> {
             }
             let mut value = Vec::new();
             self.image.xattr(ino, XattrName::parse(&name)?, &mut value)?;
-            let key = OsStr::from_bytes(&name);
-            match rustix::fs::fsetxattr(file, key, &value, XattrFlags::empty()) {
+            match set(OsStr::from_bytes(&name), &value) {
                 // The target's file system has none.
                 Ok(()) | Err(Errno::OPNOTSUPP) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
+        Ok(())
+    }
+
+    /// Those of what cannot be opened: a link, a device. Only the kinds that need privilege go there.
+    fn xattrs_of_closed(&self, fd: &OwnedFd, name: &CString, ino: Ino) -> Result<(), Trouble> {
+        if !self.how.all_xattrs {
+            return Ok(());
+        }
+        // There is no call from a directory to a name; this way round follows no link in the name.
+        let mut path = format!("/proc/self/fd/{}/", fd.as_raw_fd()).into_bytes();
+        path.extend(name.as_bytes());
+        let path = OsStr::from_bytes(&path);
+        self.xattrs(ino, |key, value| rustix::fs::lsetxattr(path, key, value, XattrFlags::empty()))
+    }
+
+    /// Everything that an open file or directory has beside its content.
+    fn attributes(&self, file: &File, ino: Ino, attr: &Attr) -> Result<(), Trouble> {
+        if self.how.owner {
+            let (uid, gid) = (Uid::from_raw(attr.uid), Gid::from_raw(attr.gid));
+            rustix::fs::fchown(file, Some(uid), Some(gid))?;
+        }
+        rustix::fs::fchmod(file, Mode::from_bits_truncate(self.perm(attr).into()))?;
+        self.xattrs(ino, |key, value| {
+            rustix::fs::fsetxattr(file, key, value, XattrFlags::empty())
+        })?;
         rustix::fs::futimens(file, &times(attr))?;
         Ok(())
     }
 
     fn finish_directory(&mut self, level: &Level) -> Result<(), Trouble> {
-        // It was opened by us, and is asked for by its number: no name is followed.
-        debug_assert!(level.fd.as_raw_fd() >= 0, "a directory that is open");
         let file = File::from(level.fd.try_clone()?);
         self.attributes(&file, level.ino, &level.attr)
     }

@@ -136,6 +136,19 @@ impl Header<'_> {
         bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
         output.write_all(&bytes)
     }
+
+    /// With an extended header in front, where there are records.
+    fn write_with(&self, records: &Records, output: &mut dyn Write) -> io::Result<()> {
+        if !records.0.is_empty() {
+            let size = records.0.len() as u64;
+            let (name, link, device) = (&b"././@PaxHeader"[..], &b""[..], (0, 0));
+            let above = Header { name, link, kind: b'x', mode: 0o644, size, device, ..*self };
+            above.write(output)?;
+            output.write_all(&records.0)?;
+            pad(size, output)?;
+        }
+        self.write(output)
+    }
 }
 
 fn pad(len: u64, output: &mut dyn Write) -> io::Result<()> {
@@ -209,6 +222,24 @@ fn records(image: &Image, node: &Node, name: &[u8], size: u64) -> Result<Records
     Ok(records)
 }
 
+/// The type of a thing, and where it leads.
+fn kind(image: &Image, node: &Node, first: Option<&[u8]>) -> Result<(u8, Vec<u8>), Stop> {
+    if let Some(first) = first {
+        return Ok((b'1', first.to_vec()));
+    }
+    let kind = match node.attr.kind {
+        Kind::File => b'0',
+        Kind::Symlink => return Ok((b'2', super::target(image, node)?.into_encoded_bytes())),
+        Kind::CharDevice => b'3',
+        Kind::BlockDevice => b'4',
+        Kind::Directory => b'5',
+        Kind::Fifo => b'6',
+        // There is no type for sockets.
+        Kind::Socket => return Err(Stop::Image(esker::Error::NotSupported)),
+    };
+    Ok((kind, Vec::new()))
+}
+
 fn entry(
     image: &Image,
     node: &Node,
@@ -218,6 +249,9 @@ fn entry(
 ) -> Result<(), Stop> {
     let attr = &node.attr;
     let mut name = below.to_vec();
+    if attr.kind == Kind::Directory {
+        name.push(b'/');
+    }
     let sparse = if first.is_some() { None } else { sparse(image, node)? };
     let data: u64 = match &sparse {
         Some(sparse) => {
@@ -226,25 +260,8 @@ fn entry(
         None if attr.kind == Kind::File && first.is_none() => attr.size,
         None => 0,
     };
-    let mut link = first.unwrap_or_default().to_vec();
-    let kind = match attr.kind {
-        _ if first.is_some() => b'1',
-        Kind::File => b'0',
-        Kind::Symlink => {
-            link = super::target(image, node)?.into_encoded_bytes();
-            b'2'
-        }
-        Kind::CharDevice => b'3',
-        Kind::BlockDevice => b'4',
-        Kind::Directory => {
-            name.push(b'/');
-            b'5'
-        }
-        Kind::Fifo => b'6',
-        // There is no type for sockets.
-        Kind::Socket => return Err(Stop::Image(esker::Error::NotSupported)),
-    };
     // What can fail for the image's sake comes before what is written.
+    let (kind, link) = kind(image, node, first)?;
     let mut records = records(image, node, &name, data)?;
     if link.len() > 100 || !link.is_ascii() {
         records.push(b"linkpath", &link);
@@ -267,25 +284,18 @@ fn entry(
         mtime: attr.mtime.secs.max(0).unsigned_abs(),
         device: if device { (major.into(), minor.into()) } else { (0, 0) },
     };
-    if !records.0.is_empty() {
-        let size = records.0.len() as u64;
-        let above = Header { name: b"././@PaxHeader", link: b"", kind: b'x', size, ..own };
-        Header { mode: 0o644, device: (0, 0), ..above }.write(output)?;
-        output.write_all(&records.0)?;
-        pad(size, output)?;
-    }
-    own.write(output)?;
+    own.write_with(&records, output)?;
     if data == 0 {
         return Ok(());
     }
     let runs = match &sparse {
         Some(sparse) => {
             output.write_all(&sparse.map)?;
-            sparse.runs.clone()
+            &sparse.runs[..]
         }
-        None => vec![(0, attr.size)],
+        None => &[(0, attr.size)],
     };
-    for (start, len) in runs {
+    for &(start, len) in runs {
         bytes(image, node.ino, start, len, output)?;
     }
     Ok(pad(data, output)?)

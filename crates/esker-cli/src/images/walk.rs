@@ -38,8 +38,8 @@ pub fn children(view: &dyn View, node: &Node) -> esker::Result<Vec<Node>> {
     Ok(found)
 }
 
-/// Tells `each` of `start` and everything below, a directory before what is in it; a directory for which `each` breaks is
-/// not entered. What cannot be listed is told to `trouble`.
+/// Tells `each` of `start` and everything below, a directory before what is in it; a directory for which `each`
+/// breaks is not entered. What cannot be listed is told to `trouble`.
 pub fn walk(
     view: &dyn View,
     start: Node,

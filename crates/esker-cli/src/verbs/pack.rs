@@ -37,8 +37,8 @@ Levels:
   3  zstd 3, 2M blocks   8  xz 9, 16M blocks
   4  zstd 7, 4M blocks   9  xz 9, 64M blocks
 
-Patterns of --exclude, --include and --filter are those of rsync(1): the first that matches decides,
-* and ? stop at a /, ** does not, a / in front means the top of the tree, a / behind means directories.
+Patterns of --exclude, --include and --filter are those of rsync(1): the first that matches decides;
+* and ? stop at a /, ** does not; a / in front means the top of the tree, a / behind directories.
 
 Examples:
   esker pack ./tree -o tree.esker

@@ -1,0 +1,468 @@
+//! Images from the command: packed, mounted, extracted, compared, damaged.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use common::picture::picture;
+use common::rich::rich_tree;
+use common::{ESKER, Scratch, can_mount, errors, esker, refused, within_seconds};
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[track_caller]
+fn done(output: &Output) -> String {
+    assert!(output.status.success(), "{}", errors(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Packs, quickly.
+#[track_caller]
+fn pack(tree: &Path, image: &Path, more: &[&str]) -> String {
+    let all = [&["pack", text(tree), "-o", text(image), "-l", "2"], more].concat();
+    done(&esker(all))
+}
+
+#[track_caller]
+fn same(before: &Path, after: &Path) {
+    let (before, after) = (picture(before), picture(after));
+    for (name, words) in &before {
+        assert_eq!(Some(words), after.get(name), "{name:?}");
+    }
+    assert_eq!(before.len(), after.len());
+}
+
+/// A small tree that any user can make.
+fn small_tree(scratch: &Scratch) -> std::path::PathBuf {
+    let tree = scratch.dir("tree");
+    for dir in ["a", "a/b", "empty"] {
+        fs::create_dir(tree.join(dir)).unwrap();
+    }
+    fs::write(tree.join("a/one"), "one\n".repeat(5000)).unwrap();
+    fs::write(tree.join("a/b/two"), "two\n".repeat(7000)).unwrap();
+    fs::write(tree.join("a/b/twin"), "two\n".repeat(7000)).unwrap();
+    fs::write(tree.join("nothing"), "").unwrap();
+    symlink("a/one", tree.join("link")).unwrap();
+    fs::hard_link(tree.join("a/one"), tree.join("a/other")).unwrap();
+    tree
+}
+
+#[test]
+fn everything_comes_along_by_mount_extract_and_tar() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let tree = rich_tree(&scratch);
+    let image = scratch.path("x.esker");
+    pack(&tree, &image, &[]);
+    let dir = scratch.dir("m");
+    done(&esker(["mount", text(&image), text(&dir)]));
+    same(&tree, &dir);
+    let refused = fs::write(dir.join("new"), "x").unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    done(&esker(["umount", text(&dir)]));
+    // Six terabytes of hole, and times and attributes that not every file system has.
+    let out = scratch.dir("out");
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(&out);
+    assert!(mount.status().unwrap().success());
+    done(&esker(["extract", text(&image), "-o", text(&out), "--preserve"]));
+    let (mut before, mut after) = (picture(&tree), picture(&out));
+    // The target itself is the caller's.
+    before.remove("");
+    after.remove("");
+    assert_eq!(before, after);
+    assert_eq!(done(&esker(["check", "--full", text(&image)])).matches("is whole").count(), 1);
+}
+
+#[test]
+fn an_archive_is_what_tar_understands() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    fs::write(tree.join("n".repeat(200)), "a long name").unwrap();
+    fs::File::create(tree.join("hole")).unwrap().set_len(1 << 30).unwrap();
+    let image = scratch.path("x.esker");
+    pack(&tree, &image, &[]);
+    let archive = scratch.path("x.tar");
+    done(&esker(["extract", text(&image), "--tar", text(&archive)]));
+    assert!(fs::metadata(&archive).unwrap().len() < 1 << 20);
+    let out = scratch.dir("out");
+    let tar = Command::new("tar").args(["-xpSf", text(&archive), "-C", text(&out)]).output();
+    done(&tar.unwrap());
+    same(&tree, &out);
+}
+
+#[test]
+fn the_same_bytes_whatever_the_threads_and_the_memory() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let (one, other) = (scratch.path("one.esker"), scratch.path("other.esker"));
+    pack(&tree, &one, &["--threads", "1", "--memory", "64M"]);
+    pack(&tree, &other, &["--threads", "8"]);
+    assert!(fs::read(&one).unwrap() == fs::read(&other).unwrap());
+    assert_eq!(done(&esker(["diff", text(&one), text(&other)])), "");
+}
+
+#[test]
+fn looking_into_an_image() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let image = scratch.path("x.esker");
+    let report: serde_json::Value =
+        serde_json::from_str(&pack(&tree, &image, &["--json"])).unwrap();
+    assert_eq!((&report["files"], &report["directories"]), (&4.into(), &4.into()));
+    assert_eq!(report["duplicate_bytes"], 28_000);
+    let at = |path: &str| format!("{}:{path}", text(&image));
+    assert_eq!(done(&esker(["ls", &at("/a")])), "b\none\nother\n");
+    assert_eq!(done(&esker(["cat", &at("/a/b/two")])), "two\n".repeat(7000));
+    assert_eq!(done(&esker(["find", text(&image), "--name", "tw*"])), "/a/b/twin\n/a/b/two\n");
+    assert_eq!(done(&esker(["find", text(&image), "--type", "l"])), "/link\n");
+    assert!(done(&esker(["ls", "-l", text(&image)])).contains("link -> a/one"));
+    assert!(done(&esker(["tree", text(&image)])).contains("\n        b/\n"));
+    assert!(done(&esker(["du", "-b", text(&image)])).contains("\t/a\n"));
+    let stat = done(&esker(["stat", "--json", &at("/a/one")]));
+    let stat: serde_json::Value = serde_json::from_str(&stat).unwrap();
+    assert_eq!((&stat["size"], &stat["links"]), (&20_000.into(), &2.into()));
+    for verb in ["ls", "find", "du", "tree", "info", "check"] {
+        let lines = done(&esker([verb, "--json", text(&image)]));
+        assert!(!lines.is_empty(), "{verb}");
+        for line in lines.lines() {
+            serde_json::from_str::<serde_json::Value>(line)
+                .unwrap_or_else(|error| panic!("{verb}: {error}: {line}"));
+        }
+    }
+}
+
+#[test]
+fn what_differs_is_named() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let (old, new) = (scratch.path("old.esker"), scratch.path("new.esker"));
+    pack(&tree, &old, &[]);
+    fs::write(tree.join("a/b/two"), "2").unwrap();
+    fs::remove_file(tree.join("nothing")).unwrap();
+    fs::write(tree.join("a/new"), "").unwrap();
+    fs::set_permissions(tree.join("empty"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::remove_file(tree.join("link")).unwrap();
+    fs::create_dir(tree.join("link")).unwrap();
+    pack(&tree, &new, &[]);
+    let output = esker(["diff", "--no-times", text(&old), text(&new)]);
+    assert_eq!(output.status.code(), Some(7), "{}", errors(&output));
+    let told = String::from_utf8(output.stdout).unwrap();
+    let mut lines: Vec<_> = told.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["+ /a/new", "- /nothing", "c /a/b/two", "m /empty", "t /link"]);
+}
+
+#[test]
+fn filters_leave_out_and_take_in() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let image = scratch.path("x.esker");
+    let rules = ["--exclude", "b/", "--include", "one", "--exclude", "/a/o*", "--owner", "7:8"];
+    pack(&tree, &image, &[&rules[..], &["--time", "1000", "--umask", "077"]].concat());
+    let found = done(&esker(["find", text(&image)]));
+    assert_eq!(found, "/\n/a\n/a/one\n/empty\n/link\n/nothing\n");
+    let line = done(&esker(["ls", "-l", &format!("{}:/a", text(&image))]));
+    assert!(line.contains("    7     8 ") && line.contains("1970-01-01 00:16:40"), "{line}");
+    assert!(line.starts_with("-rw-------"), "{line}");
+}
+
+#[test]
+fn two_trees_stand_side_by_side() {
+    let scratch = Scratch::new();
+    let (one, other) = (scratch.dir("one"), scratch.dir("other"));
+    fs::write(one.join("x"), "1").unwrap();
+    fs::write(other.join("y"), "2").unwrap();
+    let image = scratch.path("x.esker");
+    done(&esker(["pack", text(&one), text(&other), "-o", text(&image)]));
+    let found = done(&esker(["find", text(&image), "--type", "f"]));
+    assert_eq!(found, "/one/x\n/other/y\n");
+}
+
+#[test]
+fn what_cannot_be_packed_is_refused_by_name() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let image = scratch.path("x.esker");
+    let nowhere = scratch.path("nowhere");
+    let run = |arguments: &[&str]| esker([&["pack"], arguments].concat());
+    refused(&run(&[text(&nowhere), "-o", text(&image)]), 4, &["nowhere"], &nowhere);
+    let inside = tree.join("a/x.esker");
+    let output = run(&[text(&tree), "-o", text(&inside)]);
+    refused(&output, 2, &["lies inside", "a/x.esker"], &nowhere);
+    fs::write(&image, "old").unwrap();
+    refused(&run(&[text(&tree), "-o", text(&image)]), 2, &["exists", "--force"], &nowhere);
+    let output = run(&[text(&tree), "-o", text(&image), "--force", "--memory", "1M"]);
+    refused(&output, 2, &["memory", "--memory"], &nowhere);
+    assert_eq!(fs::read(&image).unwrap(), b"old");
+    for bad in
+        [["--codec", "zip"], ["--codec", "zstd:99"], ["--block-size", "1"], ["--level", "10"]]
+    {
+        let output = run(&[&[text(&tree), "-o", text(&image), "--force"][..], &bad].concat());
+        refused(&output, 2, &[bad[1]], &nowhere);
+    }
+    done(&run(&[text(&tree), "-o", text(&image), "--force"]));
+    let left: Vec<_> = fs::read_dir(scratch.path("")).unwrap().collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_output() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let disk = scratch.dir("disk");
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&disk);
+    assert!(mount.status().unwrap().success());
+    let tree = scratch.dir("tree");
+    let random: Vec<u8> =
+        (0..3_000_000u64).map(|n| (n.wrapping_mul(n) >> 13) as u8 ^ n as u8).collect();
+    fs::write(tree.join("large"), random).unwrap();
+    let image = disk.join("x.esker");
+    fs::write(&image, "old").unwrap();
+    let output = esker(["pack", text(&tree), "-o", text(&image), "--force", "-l", "0"]);
+    refused(&output, 1, &["No space", "x.esker"], &scratch.path("none"));
+    assert_eq!(fs::read(&image).unwrap(), b"old");
+    assert_eq!(fs::read_dir(&disk).unwrap().count(), 1);
+}
+
+#[test]
+fn packing_that_is_killed_leaves_nothing() {
+    let scratch = Scratch::new();
+    let tree = scratch.dir("tree");
+    let bytes: Vec<u8> =
+        (0..2_000_000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
+    fs::write(tree.join("large"), bytes).unwrap();
+    let out = scratch.dir("out");
+    let image = out.join("x.esker");
+    for millis in [1, 20, 100] {
+        let mut packing = Command::new(ESKER);
+        packing.args(["pack", text(&tree), "-o", text(&image), "-l", "9", "--memory", "4G"]);
+        let mut packing = packing.stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(millis));
+        packing.kill().unwrap();
+        packing.wait().unwrap();
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 0, "after {millis} ms");
+    }
+}
+
+#[test]
+fn what_is_no_image_is_refused_by_name() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let image = scratch.path("x.esker");
+    pack(&tree, &image, &[]);
+    let bytes = fs::read(&image).unwrap();
+    let mut newer = bytes.clone();
+    newer[8] = 2;
+    let dir = scratch.dir("m");
+    let cases: [(&str, Vec<u8>, i32, &str); 5] = [
+        ("empty", Vec::new(), 4, "not an Esker image"),
+        ("text", b"hello\n".repeat(300), 4, "not an Esker image"),
+        ("short", bytes[..bytes.len() - 600].to_vec(), 6, "cut short"),
+        ("head", bytes[..512].to_vec(), 6, ""),
+        ("nothing", vec![0; 5000], 4, "not an Esker image"),
+    ];
+    for (name, bytes, status, words) in cases {
+        let file = scratch.file(name, &bytes);
+        for verb in ["ls", "info"] {
+            refused(&esker([verb, text(&file)]), status, &[name, words], &dir);
+        }
+        if can_mount() {
+            refused(&esker(["mount", text(&file), text(&dir)]), status, &[name, words], &dir);
+        }
+    }
+    let missing = scratch.path("missing.esker");
+    refused(&esker(["ls", text(&missing)]), 4, &["missing.esker"], &dir);
+    refused(&esker(["ls", text(&tree)]), 4, &["directory"], &dir);
+    let place = format!("{}:/no/such", text(&image));
+    refused(&esker(["cat", &place]), 1, &["/no/such", "no such file"], &dir);
+}
+
+/// A byte in the middle of the block, changed.
+fn damage(image: &Path) {
+    let mut bytes = fs::read(image).unwrap();
+    let data = u64::from_le_bytes(bytes[64..72].try_into().unwrap()) as usize;
+    bytes[512 + data / 2] ^= 1;
+    fs::write(image, bytes).unwrap();
+}
+
+#[test]
+fn damage_costs_the_files_that_it_hits_and_is_named() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let image = scratch.path("x.esker");
+    // Small blocks, so that the files are in several.
+    pack(&tree, &image, &["--block-size", "16K", "--codec", "none"]);
+    damage(&image);
+    let output = esker(["check", text(&image)]);
+    assert_eq!(output.status.code(), Some(6), "{}", errors(&output));
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("block ") && told.contains("/a/"), "{told}");
+    let out = scratch.path("out");
+    let output = esker(["extract", text(&image), "-o", text(&out), "--salvage"]);
+    assert_eq!(output.status.code(), Some(6), "{}", errors(&output));
+    let mut whole = 0;
+    for name in ["a/one", "a/other", "a/b/two", "a/b/twin", "nothing"] {
+        let (right, found) = (fs::read(tree.join(name)).unwrap(), fs::read(out.join(name)));
+        match found {
+            Ok(found) => {
+                assert!(found == right, "{name} is wrong under its right name");
+                whole += 1;
+            }
+            Err(_) => assert!(errors(&output).contains(name), "{name} is gone and not named"),
+        }
+    }
+    assert!((1..5).contains(&whole), "{whole} files are whole: {}", errors(&output));
+    if can_mount() {
+        let dir = scratch.dir("m");
+        done(&esker(["mount", text(&image), text(&dir)]));
+        let failed = ["a/one", "a/b/two"].map(|name| fs::read(dir.join(name)).err());
+        let failed: Vec<_> = failed.iter().flatten().map(std::io::Error::raw_os_error).collect();
+        assert!(!failed.is_empty() && failed.iter().all(|&errno| errno == Some(5)), "{failed:?}");
+        assert_eq!(fs::read(dir.join("nothing")).unwrap(), b"");
+        done(&esker(["umount", text(&dir)]));
+    }
+}
+
+#[test]
+fn extraction_stays_inside_whatever_waits_there() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let image = scratch.path("x.esker");
+    pack(&tree, &image, &[]);
+    let outside = scratch.dir("outside");
+    let victim = scratch.file("victim", b"safe");
+    for force in [false, true] {
+        let out = scratch.dir(if force { "forced" } else { "out" });
+        fs::create_dir(out.join("a")).unwrap();
+        // A directory that leads elsewhere, a file that does, a further name, a pipe that would hang.
+        symlink(&outside, out.join("a/b")).unwrap();
+        symlink(&victim, out.join("nothing")).unwrap();
+        fs::hard_link(&victim, out.join("a/one")).unwrap();
+        let fifo = Command::new("mkfifo").arg(out.join("link")).status().unwrap();
+        assert!(fifo.success());
+        let more: &[&str] = if force { &["--force"] } else { &["--continue"] };
+        let output = esker([&["extract", text(&image), "-o", text(&out)], more].concat());
+        assert_eq!(fs::read(&victim).unwrap(), b"safe");
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{}", errors(&output));
+        if force {
+            done(&output);
+            assert!(fs::symlink_metadata(out.join("a/b")).unwrap().is_dir());
+            assert_eq!(fs::read(out.join("a/one")).unwrap(), "one\n".repeat(5000).as_bytes());
+            assert!(fs::symlink_metadata(out.join("link")).unwrap().is_symlink());
+        } else {
+            assert_eq!(output.status.code(), Some(5));
+            for name in ["/a/b", "/nothing", "/a/one", "/link"] {
+                assert!(errors(&output).contains(name), "{name}: {}", errors(&output));
+            }
+            assert!(fs::symlink_metadata(out.join("link")).unwrap().file_type().is_fifo());
+        }
+    }
+    let link = scratch.path("target-link");
+    symlink(&outside, &link).unwrap();
+    let output = esker(["extract", text(&image), "-o", text(&link)]);
+    assert!(!output.status.success() && fs::read_dir(&outside).unwrap().count() == 0);
+}
+
+#[test]
+fn privileges_come_out_only_on_request() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let tree = scratch.dir("tree");
+    fs::write(tree.join("tool"), "x").unwrap();
+    fs::set_permissions(&tree.join("tool"), fs::Permissions::from_mode(0o6755)).unwrap();
+    std::os::unix::fs::chown(tree.join("tool"), Some(7), Some(8)).unwrap();
+    fs::set_permissions(&tree.join("tool"), fs::Permissions::from_mode(0o6755)).unwrap();
+    let made = Command::new("mknod").arg(tree.join("null")).args(["c", "1", "3"]).status().unwrap();
+    assert!(made.success());
+    let image = scratch.path("x.esker");
+    pack(&tree, &image, &[]);
+    let out = scratch.path("out");
+    let output = esker(["extract", text(&image), "-o", text(&out), "--continue"]);
+    assert_eq!(output.status.code(), Some(5));
+    assert!(errors(&output).contains("/null") && !out.join("null").exists());
+    let tool = fs::metadata(out.join("tool")).unwrap();
+    assert_eq!((tool.mode() & 0o7777, tool.uid()), (0o755, 0));
+    let all = scratch.path("all");
+    done(&esker(["extract", text(&image), "-o", text(&all), "--preserve"]));
+    let tool = fs::metadata(all.join("tool")).unwrap();
+    assert_eq!((tool.mode() & 0o7777, tool.uid(), tool.gid()), (0o6755, 7, 8));
+    assert!(fs::symlink_metadata(all.join("null")).unwrap().file_type().is_char_device());
+}
+
+#[test]
+fn limits_stop_an_extraction() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let image = scratch.path("x.esker");
+    pack(&tree, &image, &[]);
+    let out = scratch.path("out");
+    let run = |limit: [&str; 2]| {
+        esker([&["extract", text(&image), "-o", text(&out), "--force"], &limit[..]].concat())
+    };
+    let output = run(["--max-bytes", "10K"]);
+    assert_eq!(output.status.code(), Some(5));
+    assert!(errors(&output).contains("--max-bytes"), "{}", errors(&output));
+    let output = run(["--max-files", "2"]);
+    assert!(errors(&output).contains("--max-files"), "{}", errors(&output));
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_packed_is_named() {
+    let scratch = Scratch::new();
+    let tree = scratch.dir("tree");
+    let log = tree.join("log");
+    fs::write(&log, vec![b'x'; 40 << 20]).unwrap();
+    let image = scratch.path("x.esker");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            use std::io::Write as _;
+            let mut log = fs::File::options().append(true).open(&log).unwrap();
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                log.write_all(b"more\n").unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let output = esker(["pack", text(&tree), "-o", text(&image), "-l", "1"]);
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        output
+    });
+    assert_eq!(output.status.code(), Some(5), "{}", errors(&output));
+    assert!(errors(&output).contains("log: it changed while it was read"), "{}", errors(&output));
+    done(&esker(["check", "--full", text(&image)]));
+    let size = done(&esker(["stat", "--json", &format!("{}:/log", text(&image))]));
+    let size: serde_json::Value = serde_json::from_str(&size).unwrap();
+    assert!(size["size"].as_u64().unwrap() >= 40 << 20);
+}
+
+#[test]
+fn an_image_behind_a_script_is_mounted() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let image = scratch.path("x.esker");
+    pack(&tree, &image, &[]);
+    let script = b"#!/bin/sh\necho an image follows\nexit\n".to_vec();
+    let both = scratch.file("both", &[script, fs::read(&image).unwrap()].concat());
+    let dir = scratch.dir("m");
+    done(&esker(["mount", text(&both), text(&dir), "-o", "cache=1M"]));
+    same(&tree, &dir);
+    done(&esker(["umount", text(&dir)]));
+    assert!(within_seconds(|| !common::is_mounted(&dir)));
+}

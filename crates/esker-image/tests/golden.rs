@@ -1,0 +1,67 @@
+//! Images of every version that was ever written are read for ever. `tests/golden` has one of each codec, written by the
+//! first packer of version 1; `ESKER_GOLDEN=write` writes those that are missing, and never replaces one.
+
+mod kit;
+
+use std::path::Path;
+
+use esker_image::{Depth, verify};
+use esker_stone::{Codec, Superblock, hex};
+
+use kit::{open, options, pack, picture};
+
+/// Each golden image, how it was packed, and the name that it must have.
+const GOLDEN: [(&str, Codec, i32, &str); 5] = [
+    (
+        "v1-none.esker",
+        Codec::None,
+        0,
+        "06cb93bf792e663bc81c9815eac4b6a3231213b48c1da878cb9fcacfb1ea8641",
+    ),
+    (
+        "v1-lz4.esker",
+        Codec::Lz4,
+        1,
+        "a768dc39bf7bc0df4a73f14a70623082d9307507639bf05c1033e457eec217fb",
+    ),
+    (
+        "v1-zstd.esker",
+        Codec::Zstd,
+        19,
+        "96828704732592bdac087ec7f282237e941323d369917548b83f4dc2866d8396",
+    ),
+    (
+        "v1-xz.esker",
+        Codec::Xz,
+        9,
+        "276543ed936c0f80c12631d29f560240f5ec0b5e8363514c3c0463265c0e09d2",
+    ),
+    (
+        "v1-brotli.esker",
+        Codec::Brotli,
+        9,
+        "72a8dd2c6357854d2fd8c796b398aa6fe154f13d605ea0ef493f98002e4e78fe",
+    ),
+];
+
+#[test]
+fn old_images_are_read_as_they_were_written() {
+    let right = picture(&open(pack(options(Codec::None, 0), false)).unwrap()).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let write = std::env::var_os("ESKER_GOLDEN").is_some_and(|word| word == "write");
+    for (file, codec, level, name) in GOLDEN {
+        let path = folder.join(file);
+        if write && !path.exists() {
+            std::fs::write(&path, pack(options(codec, level), false)).unwrap();
+        }
+        let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert_eq!(Superblock::parse(&bytes[..512]).unwrap().version, 1);
+        let image = open(bytes).unwrap();
+        match write {
+            true => println!("{file} {}", hex(&image.name())),
+            false => assert_eq!(hex(&image.name()), name, "{file}"),
+        }
+        assert!(picture(&image).unwrap() == right, "{file}");
+        assert_eq!(verify(&image, Depth::Plain, &mut |_| {}).findings, [], "{file}");
+    }
+}
