@@ -383,9 +383,9 @@ fn privileges_come_out_only_on_request() {
     let scratch = Scratch::new();
     let tree = scratch.dir("tree");
     fs::write(tree.join("tool"), "x").unwrap();
-    fs::set_permissions(&tree.join("tool"), fs::Permissions::from_mode(0o6755)).unwrap();
+    fs::set_permissions(tree.join("tool"), fs::Permissions::from_mode(0o6755)).unwrap();
     std::os::unix::fs::chown(tree.join("tool"), Some(7), Some(8)).unwrap();
-    fs::set_permissions(&tree.join("tool"), fs::Permissions::from_mode(0o6755)).unwrap();
+    fs::set_permissions(tree.join("tool"), fs::Permissions::from_mode(0o6755)).unwrap();
     let made = Command::new("mknod").arg(tree.join("null")).args(["c", "1", "3"]).status().unwrap();
     assert!(made.success());
     let image = scratch.path("x.esker");
@@ -465,4 +465,70 @@ fn an_image_behind_a_script_is_mounted() {
     same(&tree, &dir);
     done(&esker(["umount", text(&dir)]));
     assert!(within_seconds(|| !common::is_mounted(&dir)));
+}
+
+#[test]
+fn an_archive_streams_in_without_being_unpacked() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let tree = rich_tree(&scratch);
+    fs::remove_file(tree.join("socket")).unwrap();
+    let archive = scratch.path("x.tar");
+    let mut tar = Command::new("tar");
+    tar.args(["--format=pax", "--sort=name", "--xattrs", "--xattrs-include=*", "--acls", "-S"]);
+    done(&tar.args(["-czf", text(&archive), "-C", text(&tree), "."]).output().unwrap());
+    let (image, direct) = (scratch.path("x.esker"), scratch.path("direct.esker"));
+    let mut packing = Command::new(ESKER);
+    packing.args(["pack", "-", "-o", text(&image), "-l", "2"]);
+    done(&packing.stdin(fs::File::open(&archive).unwrap()).output().unwrap());
+    pack(&tree, &direct, &[]);
+    assert_eq!(done(&esker(["diff", text(&direct), text(&image)])), "");
+    let cut = fs::read(&archive).unwrap();
+    let cut = scratch.file("cut.tar.gz", &cut[..cut.len() / 2]);
+    let nothing = scratch.path("nothing.esker");
+    let output = esker(["pack", text(&cut), "-o", text(&nothing)]);
+    refused(&output, 4, &["cut.tar.gz", "nothing was packed"], &nothing);
+    assert!(!nothing.exists());
+}
+
+#[test]
+fn an_image_is_packed_again_with_other_choices() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let (old, new) = (scratch.path("old.esker"), scratch.path("new.esker"));
+    pack(&tree, &old, &[]);
+    done(&esker(["pack", text(&old), "-o", text(&new), "--codec", "xz", "--exclude", "twin"]));
+    let output = esker(["diff", text(&old), text(&new)]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "- /a/b/twin\n");
+    done(&esker(["check", "--full", text(&new)]));
+}
+
+#[test]
+fn only_what_is_new_against_a_base_is_stored() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let random: Vec<u8> = (0..700_000u32)
+        .flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()[..3].to_vec())
+        .collect();
+    fs::write(tree.join("large"), &random).unwrap();
+    let (old, new) = (scratch.path("old.esker"), scratch.path("new.esker"));
+    pack(&tree, &old, &["--codec", "none"]);
+    fs::write(tree.join("new"), "only here").unwrap();
+    fs::rename(tree.join("large"), tree.join("moved")).unwrap();
+    pack(&tree, &new, &["--codec", "none", "--base", text(&old)]);
+    let size = |path: &Path| fs::metadata(path).unwrap().len();
+    assert!(size(&old) > 2_000_000 && size(&new) < 10_000, "{} {}", size(&old), size(&new));
+    assert_eq!(done(&esker(["cat", &format!("{}:/new", text(&new))])), "only here");
+    let out = scratch.path("out");
+    done(&esker(["extract", text(&new), "-o", text(&out)]));
+    assert!(fs::read(out.join("moved")).unwrap() == random);
+    done(&esker(["check", "--full", text(&new)]));
+    assert!(done(&esker(["info", text(&new)])).contains("base       old.esker"));
+    let elsewhere = scratch.path("elsewhere.esker");
+    fs::rename(&old, &elsewhere).unwrap();
+    refused(&esker(["ls", text(&new)]), 4, &["old.esker", "missing"], &out);
+    pack(&tree, &old, &[]);
+    refused(&esker(["ls", text(&new)]), 4, &["old.esker", "another one"], &out);
 }

@@ -1,5 +1,5 @@
-//! Images of every version that was ever written are read for ever. `tests/golden` has one of each codec, written by the
-//! first packer of version 1; `ESKER_GOLDEN=write` writes those that are missing, and never replaces one.
+//! Images of every version that was ever written are read for ever. `tests/golden` has one of each codec, written
+//! by the first packer of version 1; `ESKER_GOLDEN=write` writes those that are missing, and never replaces one.
 
 mod kit;
 

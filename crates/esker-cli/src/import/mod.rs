@@ -7,9 +7,9 @@
 mod acl;
 mod fill;
 pub mod source;
-mod tar;
+pub mod tar;
 mod tree;
-mod unpack;
+pub mod unpack;
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -47,24 +47,8 @@ pub fn unpack<S: Store>(
     progress: Progress,
 ) -> Outcome<Filled> {
     let count = Rc::new(Cell::new(0));
-    let mut input = BufReader::with_capacity(1 << 16, Counted { input, count: count.clone() });
-    let failure = |refusal: Refusal| explain(from, &refusal);
-    let head = peek(&mut input).map_err(failure)?;
-    let plain: Box<dyn Read + '_> = match head.as_slice() {
-        [] => return Err(failure(Refusal::new("the archive is empty"))),
-        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
-        head => {
-            if let Some(program) = foreign(head) {
-                let what = format!("the archive is compressed with {program}");
-                let remedy = format!(
-                    "pipe it: {program} -dc {} | esker mount --from - ...",
-                    path_shown(from)
-                );
-                return Err(Failure::at(Exit::Source, &what, from, &remedy));
-            }
-            Box::new(input)
-        }
-    };
+    let plain = plain(Counted { input, count: count.clone() }, from, "mount --from - ...")?;
+    let failure = |refusal: Refusal| explain(from, &refusal, "nothing was mounted");
     let mut unpacker = Unpacker {
         filler: Filler::new(fs),
         archive: Archive::new(plain),
@@ -76,6 +60,26 @@ pub fn unpack<S: Store>(
     unpacker.run().map_err(failure)?;
     let tally = unpacker.filler.close().map_err(|error| failure(unfinished(error)))?;
     Ok(Filled { tally, skipped: Vec::new() })
+}
+
+/// The archive without its compression, which may be gzip; of any other, what to pipe through, into `esker` and
+/// `verb`.
+pub fn plain<'a>(input: impl Read + 'a, from: &Path, verb: &str) -> Outcome<Box<dyn Read + 'a>> {
+    let mut input = BufReader::with_capacity(1 << 16, input);
+    let failure = |refusal: Refusal| explain(from, &refusal, "");
+    let head = peek(&mut input).map_err(failure)?;
+    match head.as_slice() {
+        [] => Err(failure(Refusal::new("the archive is empty"))),
+        [0x1f, 0x8b, ..] => Ok(Box::new(flate2::bufread::MultiGzDecoder::new(input))),
+        head => {
+            if let Some(program) = foreign(head) {
+                let what = format!("the archive is compressed with {program}");
+                let remedy = format!("pipe it: {program} -dc {} | esker {verb}", path_shown(from));
+                return Err(Failure::at(Exit::Source, &what, from, &remedy));
+            }
+            Ok(Box::new(input))
+        }
+    }
 }
 
 /// The first bytes, left in the buffer.
@@ -98,13 +102,14 @@ fn foreign(head: &[u8]) -> Option<&'static str> {
     known.iter().find(|(magic, _)| head.starts_with(magic)).map(|&(_, program)| program)
 }
 
-fn explain(from: &Path, refusal: &Refusal) -> Failure {
+/// Why an archive was refused, and what did not happen because of it.
+pub fn explain(from: &Path, refusal: &Refusal, then: &str) -> Failure {
     let from = if from == Path::new("-") { "standard input".to_owned() } else { path_shown(from) };
     let what = match &refusal.entry {
         Some(entry) => format!("refused archive: {from}: entry {}: {}", shown(entry), refusal.what),
         None => format!("refused archive: {from}: {}", refusal.what),
     };
-    Failure::new(Exit::Source, what, "nothing was mounted")
+    Failure::new(Exit::Source, what, then)
 }
 
 /// A refusal by the file system, in words.
@@ -305,7 +310,7 @@ impl<S: Store, R: Read> Unpacker<'_, S, R> {
 }
 
 /// A path's names from the root down; refuses all that could lead elsewhere.
-fn parts(path: &[u8]) -> Result<Vec<Name<'_>>, Refusal> {
+pub fn parts(path: &[u8]) -> Result<Vec<Name<'_>>, Refusal> {
     if path.is_empty() {
         return Err(Refusal::new("its path is empty"));
     }
@@ -334,7 +339,8 @@ fn joined(parts: &[Name<'_>]) -> Vec<u8> {
     names.join(&b'/')
 }
 
-const fn kind_shown(kind: Kind) -> &'static str {
+/// A kind in words.
+pub const fn kind_shown(kind: Kind) -> &'static str {
     match kind {
         Kind::File => "file",
         Kind::Directory => "directory",
@@ -345,7 +351,8 @@ const fn kind_shown(kind: Kind) -> &'static str {
     }
 }
 
-fn meta_of(entry: &Entry) -> Result<Meta, Refusal> {
+/// The attributes of an entry.
+pub fn meta_of(entry: &Entry) -> Result<Meta, Refusal> {
     let mut xattrs = entry.xattrs.clone();
     for (text, name) in entry.acls.iter().zip(acl::NAMES) {
         let Some(text) = text else { continue };

@@ -39,6 +39,23 @@ pub struct Plan<'a> {
     pub output: Option<(u64, u64)>,
 }
 
+impl Plan<'_> {
+    /// The attributes that something gets.
+    pub fn rewrite(&self, mut meta: Meta) -> Meta {
+        (meta.uid, meta.gid) = (self.owner.0.unwrap_or(meta.uid), self.owner.1.unwrap_or(meta.gid));
+        if let Some(time) = self.time {
+            (meta.mtime, meta.others) = (time, [time; 3]);
+        }
+        if meta.kind != Kind::Symlink {
+            meta.perm &= !self.umask;
+        }
+        if self.no_xattrs {
+            meta.xattrs.clear();
+        }
+        meta
+    }
+}
+
 /// What came of it.
 #[derive(Debug, Default)]
 pub struct Gathered {
@@ -299,23 +316,22 @@ impl Walk<'_> {
         stat: &Stat,
         kind: Kind,
     ) -> Result<Meta, Trouble> {
-        let plan = self.plan;
-        let mtime = plan.time.unwrap_or(time(stat.st_mtime, stat.st_mtime_nsec));
-        let atime = plan.time.unwrap_or(time(stat.st_atime, stat.st_atime_nsec));
-        let ctime = plan.time.unwrap_or(time(stat.st_ctime, stat.st_ctime_nsec));
+        let mtime = time(stat.st_mtime, stat.st_mtime_nsec);
+        let atime = time(stat.st_atime, stat.st_atime_nsec);
+        let ctime = time(stat.st_ctime, stat.st_ctime_nsec);
         let device = matches!(kind, Kind::CharDevice | Kind::BlockDevice);
-        let umask = if kind == Kind::Symlink { 0 } else { plan.umask };
-        Ok(Meta {
+        let no_xattrs = self.plan.no_xattrs;
+        Ok(self.plan.rewrite(Meta {
             kind,
-            perm: (stat.st_mode & 0o7777) as u16 & !umask,
-            uid: plan.owner.0.unwrap_or(stat.st_uid),
-            gid: plan.owner.1.unwrap_or(stat.st_gid),
+            perm: (stat.st_mode & 0o7777) as u16,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
             rdev: if device { rdev(stat) } else { 0 },
             flags: open.map_or(Flags(0), source::flags),
             mtime,
             others: [atime, ctime, mtime],
-            xattrs: if plan.no_xattrs { Vec::new() } else { source::xattrs(dir, name)? },
-        })
+            xattrs: if no_xattrs { Vec::new() } else { source::xattrs(dir, name)? },
+        }))
     }
 }
 

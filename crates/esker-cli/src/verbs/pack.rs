@@ -1,22 +1,27 @@
 //! `esker pack`: a tree into one file.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use esker::{Kind, Time};
-use esker_image::pack::{self, Error, LEVEL, LEVELS, Meta, NodeId, Options, Packed, Packer, Times};
+use esker_image::pack::{
+    Error, LEVEL, LEVELS, Meta, NodeId, Options, Packed, Packer, Times, copy_into,
+};
 use esker_stone::limits::BLOCK_LEN_MAX;
+use esker_stone::superblock::MAGIC;
 use esker_stone::{Codec, Setting, hex};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::say;
-use crate::failure::{Exit, Failure, Outcome, path_shown};
-use crate::pack::{Gathered, Output, Plan, Rules, gather};
+use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
+use crate::images::{self, Begin};
+use crate::pack::{Gathered, Output, Plan, Rules, gather, unpack};
 use crate::units::{parse_size, ram, size_shown};
 
 /// Quicker work shows no bar.
@@ -26,6 +31,7 @@ const BLOCK_LEN_MIN: u64 = 4096;
 
 /// Pack a tree into an image: one compressed file that is mounted, searched and extracted.
 ///
+/// The tree is a directory, a tar archive (plain or gzip, also from standard input), or another image.
 /// The same tree with the same options makes the same bytes, on any machine and with any number of
 /// threads. The output appears whole or not at all.
 #[derive(Args)]
@@ -44,17 +50,25 @@ Examples:
   esker pack ./tree -o tree.esker
   esker pack / -o root.esker --one-file-system --exclude /tmp/ --exclude '*.o'
   esker pack old new -o both.esker         two trees, side by side
+  xz -dc linux.tar.xz | esker pack - -o linux.esker
+  esker pack old.esker -o new.esker -l 9   packed again, without unpacking to disk
+  esker pack ./v2 -o v2.esker --base v1.esker
   esker pack ./tree -o tree.esker --level 9 --memory 4G
   SOURCE_DATE_EPOCH=0 esker pack ./tree -o tree.esker --owner 0:0
 
 Exit status: 5 if something could not be read, or changed meanwhile; it is named.")]
 pub struct Pack {
-    /// Directories to pack; several stand side by side in the image, under their names
-    #[arg(value_name = "DIR", required = true)]
+    /// What to pack: directories, tar archives (- for standard input), images; several stand side by side in
+    /// the image, under their names
+    #[arg(value_name = "DIR|TAR|IMAGE", required = true)]
     inputs: Vec<PathBuf>,
     /// The image to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Store only what is not in this image; the new one cannot be read without it. It is looked for beside the
+    /// new one, by its file name
+    #[arg(long, value_name = "IMAGE")]
+    base: Vec<PathBuf>,
     /// Replace the output if it exists
     #[arg(long)]
     force: bool,
@@ -146,11 +160,8 @@ impl Pack {
     /// Packs.
     pub fn run(&self) -> Outcome {
         let (options, rules) = (self.options()?, self.rules()?);
-        for input in &self.inputs {
-            if !input.is_dir() {
-                let what = "not a directory that can be read";
-                return Err(Failure::at(Exit::Source, what, input, "give a directory"));
-            }
+        for input in self.inputs.iter().filter(|input| input.as_os_str() != "-") {
+            std::fs::metadata(input).map_err(|error| unreadable(input, &error))?;
         }
         let began = Instant::now();
         let output = Output::new(&self.output, self.force)?;
@@ -244,29 +255,21 @@ impl Pack {
         let mut root = Meta::new(Kind::Directory, 0o755);
         root.mtime = time.unwrap_or_default();
         let mut packer = Packer::new(output.file()?, root.clone(), options).map_err(failed)?;
+        for base in &self.base {
+            self.lean_on(base, &mut packer)?.map_err(failed)?;
+        }
         let mut bar = Bar::new(self.quiet);
         let mut all = Gathered::default();
         for input in &self.inputs {
             let node = match &self.inputs[..] {
                 [_] => NodeId::ROOT,
-                _ => {
-                    let name = input
-                        .canonicalize()
-                        .ok()
-                        .and_then(|path| Some(path.file_name()?.as_encoded_bytes().to_vec()));
-                    let name = name.unwrap_or_else(|| b"root".to_vec());
-                    if packer.find(NodeId::ROOT, &name).is_some() {
-                        let what = "two inputs have the same name";
-                        return Err(Failure::at(Exit::Usage, what, input, "rename one of them"));
-                    }
-                    packer.make(NodeId::ROOT, &name, root.clone()).map_err(failed)?
-                }
+                _ => self.beside(input, &root, &mut packer)?.map_err(failed)?,
             };
             let before = (all.files, all.bytes);
             let mut tick = |now: &Gathered, packer: &Packer<File>| {
                 bar.tick(before.0 + now.files, before.1 + now.bytes, packer.written());
             };
-            let found = gather(input, node, &plan, &mut packer, &mut tick).map_err(failed)?;
+            let found = take(input, node, &plan, &mut packer, &failed, &mut tick)?;
             if found.meets_output {
                 let what = "the output lies inside of what is packed";
                 let remedy = "write it elsewhere with -o";
@@ -279,6 +282,43 @@ impl Pack {
         let (_, packed) = packer.finish().map_err(failed)?;
         bar.done();
         Ok((all, packed))
+    }
+
+    /// Takes an image as a base.
+    fn lean_on(&self, base: &Path, packer: &mut Packer<File>) -> Outcome<Result<(), Error>> {
+        let image = images::open(base, Begin::default(), &images::cache())?;
+        if !image.bases().is_empty() {
+            let what = "a base that has a base itself";
+            return Err(Failure::at(Exit::Usage, what, base, "give the first one"));
+        }
+        let beside = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
+        let same = |one: PathBuf, other: PathBuf| {
+            let real = |path: PathBuf| path.join(".").canonicalize().ok();
+            real(one) == real(other)
+        };
+        if !same(beside(base), beside(&self.output)) {
+            let base = path_shown(base);
+            eprintln!("esker: to be read, the image must lie beside its base, {base}");
+        }
+        let file = base.file_name().map_or(&b""[..], OsStr::as_encoded_bytes);
+        Ok(packer.base(&image, file))
+    }
+
+    /// The directory for one of several inputs.
+    fn beside(
+        &self,
+        input: &Path,
+        root: &Meta,
+        packer: &mut Packer<File>,
+    ) -> Outcome<Result<NodeId, Error>> {
+        let name = input.canonicalize().ok();
+        let name = name.as_ref().and_then(|path| path.file_name());
+        let name = name.map_or(&b"root"[..], OsStr::as_encoded_bytes);
+        if packer.find(NodeId::ROOT, name).is_some() {
+            let what = "two inputs have the same name";
+            return Err(Failure::at(Exit::Usage, what, input, "rename one of them"));
+        }
+        Ok(packer.make(NodeId::ROOT, name, root.clone()))
     }
 
     fn tell(&self, gathered: &Gathered, packed: &Packed, took: Duration) {
@@ -321,6 +361,50 @@ impl Pack {
         );
         say(&format!("{text}\n  {}", hex(&packed.name)));
     }
+}
+
+fn unreadable(input: &Path, error: &std::io::Error) -> Failure {
+    let what = format!("cannot read what is to be packed ({})", said(error));
+    Failure::at(Exit::Source, &what, input, "give a directory, a tar archive or an image")
+}
+
+/// Packs one input, whatever it is.
+fn take(
+    input: &Path,
+    node: NodeId,
+    plan: &Plan<'_>,
+    packer: &mut Packer<File>,
+    failed: &dyn Fn(Error) -> Failure,
+    tick: &mut dyn FnMut(&Gathered, &Packer<File>),
+) -> Outcome<Gathered> {
+    if input.as_os_str() == "-" {
+        return unpack(std::io::stdin().lock(), input, node, plan, packer, failed, tick);
+    }
+    if input.is_dir() {
+        return gather(input, node, plan, packer, tick).map_err(failed);
+    }
+    let file = File::open(input).map_err(|error| unreadable(input, &error))?;
+    if !is_image(&file) {
+        return unpack(file, input, node, plan, packer, failed, tick);
+    }
+    let image = images::open(input, Begin::default(), &images::cache())?;
+    let mut gathered = Gathered::default();
+    let mut trouble = |path: &[u8], error: esker::Error| {
+        gathered.troubles.push(format!("{}:{}: {error}", path_shown(input), shown(path)));
+        true
+    };
+    let rewrite = |path: &[u8], meta: Meta| {
+        let below = path.strip_prefix(b"/").unwrap_or(path);
+        let wanted = path.is_empty() || plan.rules.take(below, meta.kind == Kind::Directory);
+        wanted.then(|| plan.rewrite(meta))
+    };
+    copy_into(&image, node, packer, &rewrite, &mut trouble).map_err(failed)?;
+    Ok(gathered)
+}
+
+fn is_image(file: &File) -> bool {
+    let mut magic = [0; MAGIC.len()];
+    std::os::unix::fs::FileExt::read_exact_at(file, &mut magic, 0).is_ok() && magic == MAGIC
 }
 
 /// Why packing failed, for a person.
@@ -370,6 +454,3 @@ impl Bar {
         }
     }
 }
-
-/// Levels and their meaning are the image home's.
-const _: () = assert!(pack::LEVEL < LEVELS);

@@ -24,12 +24,18 @@ const KNOWN_LEN: u64 = 96;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part {
     len: u64,
+    /// Of the block; 0: it is a hole.
+    segment: u64,
     slot: u32,
     offset: u32,
 }
 
-/// The slot of a hole.
-const HOLE: u32 = u32::MAX;
+impl Part {
+    fn goes_on_at(&self, place: Place) -> bool {
+        let same = place.block == BlockName { segment: self.segment, slot: self.slot };
+        same && u64::from(self.offset) + self.len == u64::from(place.offset)
+    }
+}
 
 /// Everything about the bytes.
 pub(super) struct Data<W> {
@@ -38,7 +44,8 @@ pub(super) struct Data<W> {
     block_len: usize,
     /// The block that is being filled.
     open: Vec<u8>,
-    places: HashMap<Hash, (u32, u32)>,
+    /// Where pieces are, by their hash.
+    places: HashMap<Hash, Place>,
     /// Contents by their hash.
     contents: HashMap<Hash, u32>,
     /// For each content, the end of its parts.
@@ -83,7 +90,7 @@ impl<W: Write> Data<W> {
     /// Bytes that the tables take, in about.
     pub fn bytes(&self) -> u64 {
         let known = self.places.len() + self.contents.len();
-        known as u64 * KNOWN_LEN + self.parts.len() as u64 * 20
+        known as u64 * KNOWN_LEN + self.parts.len() as u64 * 24
     }
 
     /// Stored bytes so far.
@@ -91,11 +98,21 @@ impl<W: Write> Data<W> {
         self.pool.written()
     }
 
+    /// Longest piece.
+    pub fn piece_len(&self) -> usize {
+        PIECE_LEN.min(self.block_len)
+    }
+
+    /// A piece that is stored elsewhere.
+    pub fn know(&mut self, piece: Hash, place: Place) {
+        self.places.entry(piece).or_insert(place);
+    }
+
     /// More bytes of a file.
     pub fn data(&mut self, file: &mut Incoming, mut bytes: &[u8]) -> Result<()> {
         file.size += bytes.len() as u64;
         file.data += bytes.len() as u64;
-        let limit = PIECE_LEN.min(self.block_len);
+        let limit = self.piece_len();
         while !bytes.is_empty() {
             let room = limit - file.piece.len();
             let (now, rest) = bytes.split_at(room.min(bytes.len()));
@@ -117,7 +134,7 @@ impl<W: Write> Data<W> {
             words[..8].copy_from_slice(&len.to_le_bytes());
             words[8..12].copy_from_slice(b"hole");
             file.hashes.push(words);
-            file.parts.push(Part { len, slot: HOLE, offset: 0 });
+            file.parts.push(Part { len, segment: 0, slot: 0, offset: 0 });
         }
         Ok(())
     }
@@ -144,23 +161,23 @@ impl<W: Write> Data<W> {
         file.piece.clear();
         match file.parts.last_mut() {
             // One stretch of a block is one piece, however it was cut.
-            Some(last)
-                if last.slot == place.0 && u64::from(last.offset) + last.len == place.1.into() =>
-            {
-                last.len += len;
+            Some(last) if last.goes_on_at(place) => last.len += len,
+            _ => {
+                let BlockName { segment, slot } = place.block;
+                file.parts.push(Part { len, segment, slot, offset: place.offset });
             }
-            _ => file.parts.push(Part { len, slot: place.0, offset: place.1 }),
         }
         Ok(())
     }
 
-    fn append(&mut self, piece: &[u8]) -> Result<(u32, u32)> {
+    fn append(&mut self, piece: &[u8]) -> Result<Place> {
         if self.open.len() + piece.len() > self.block_len {
             self.close()?;
         }
-        let place = (self.pool.next_slot(), self.open.len() as u32);
+        let block = BlockName { segment: DATA, slot: self.pool.next_slot() };
+        let offset = self.open.len() as u32;
         self.open.extend_from_slice(piece);
-        Ok(place)
+        Ok(Place { block, offset })
     }
 
     /// Gives the block that is being filled to the pool.
@@ -202,8 +219,8 @@ impl<W: Write> Data<W> {
         let end = self.ends.get(content).map_or(start, |&end| end as usize);
         self.parts[start..end].iter().map(|part| Piece {
             len: part.len,
-            place: (part.slot != HOLE).then_some(Place {
-                block: BlockName { segment: DATA, slot: part.slot },
+            place: (part.segment != 0).then_some(Place {
+                block: BlockName { segment: part.segment, slot: part.slot },
                 offset: part.offset,
             }),
         })

@@ -52,21 +52,44 @@ pub fn copy<W: Write + Seek>(
     packer: &mut Packer<W>,
     trouble: &mut dyn FnMut(&[u8], esker::Error) -> bool,
 ) -> Result<()> {
+    copy_into(view, NodeId::ROOT, packer, &|_, meta| Some(meta), trouble)
+}
+
+/// As [`copy`], into a directory of the new image. `rewrite` is told of each path and says what attributes it gets, or
+/// that it is left out.
+///
+/// # Errors
+/// As [`copy`].
+pub fn copy_into<W: Write + Seek>(
+    view: &dyn View,
+    top: NodeId,
+    packer: &mut Packer<W>,
+    rewrite: &dyn Fn(&[u8], Meta) -> Option<Meta>,
+    trouble: &mut dyn FnMut(&[u8], esker::Error) -> bool,
+) -> Result<()> {
     let root = view.attr(Ino::ROOT)?;
-    packer.set(NodeId::ROOT, meta(view, Ino::ROOT, &root)?);
+    if let Some(meta) = rewrite(&[], meta(view, Ino::ROOT, &root)?) {
+        packer.set(top, meta);
+    }
     let mut links: HashMap<Ino, NodeId> = HashMap::new();
-    let mut levels = vec![(NodeId::ROOT, listing(view, Ino::ROOT)?, Vec::new())];
+    let mut levels = vec![(top, listing(view, Ino::ROOT)?, Vec::new())];
     while let Some((dir, names, path)) = levels.last_mut() {
         let Some(next) = names.pop() else {
             levels.pop();
             continue;
         };
         let (dir, path) = (*dir, [&path[..], b"/", &next.name].concat());
+        let own = match meta(view, next.ino, &next.attr) {
+            Ok(own) => rewrite(&path, own),
+            Err(error) if trouble(&path, error) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let Some(own) = own else { continue };
         if let Some(&known) = links.get(&next.ino) {
             packer.link(dir, &next.name, known)?;
             continue;
         }
-        match one(view, packer, dir, &next) {
+        match one(view, packer, dir, &next, own) {
             Ok(node) if next.attr.kind == Kind::Directory => match listing(view, next.ino) {
                 Ok(names) => levels.push((node, names, path)),
                 Err(error) if trouble(&path, error) => {}
@@ -103,8 +126,9 @@ fn one<W: Write + Seek>(
     packer: &mut Packer<W>,
     dir: NodeId,
     next: &Pending,
+    own: Meta,
 ) -> Result<NodeId> {
-    let node = packer.make(dir, &next.name, meta(view, next.ino, &next.attr)?)?;
+    let node = packer.make(dir, &next.name, own)?;
     match next.attr.kind {
         Kind::Symlink => {
             let len = usize::try_from(next.attr.size).map_err(|_| esker::Error::NameTooLong)?;

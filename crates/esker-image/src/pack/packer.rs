@@ -5,21 +5,24 @@
 
 use std::io::{Seek, SeekFrom, Write};
 
+use esker::store::View as _;
 use esker::{Attr, Ino, Kind};
 use esker_stone::layer::{LayerWriter, write_index};
 use esker_stone::limits::PIECES_MAX;
-use esker_stone::root::{Root, Statistics, Top};
+use esker_stone::root::{Base, Root, Statistics, Top};
+use esker_stone::rows::blocks::ORIGIN_SEGMENT_MASK;
 use esker_stone::rows::extents::{Content, Extent, Piece};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::xattrs::Xattr;
 use esker_stone::superblock::{DATA, Lens, ROOTS};
 use esker_stone::tree::Writing;
-use esker_stone::{Hash, PageRef, Sealed, Superblock};
+use esker_stone::{Hash, PageRef, Sealed, Superblock, hash};
 
 use super::data::{Data, Incoming};
 use super::tree::{Held, Meta, NodeId, Tree};
 use super::{Error, Options, Result};
+use crate::Image;
 
 /// Memory that everything small takes, in about.
 const SMALL: u64 = 16 << 20;
@@ -63,6 +66,7 @@ pub struct Packer<W> {
     tree: Tree,
     data: Data<W>,
     options: Options,
+    bases: Vec<Base>,
     file_bytes: u64,
     tree_max: u64,
 }
@@ -88,7 +92,48 @@ impl<W: Write + Seek> Packer<W> {
         output.write_all(&[0; Superblock::SIZE])?;
         let tree = Tree::new(root, options.times);
         let data = Data::start(&options, output)?;
-        Ok(Self { tree, data, options, file_bytes: 0, tree_max })
+        Ok(Self { tree, data, options, bases: Vec::new(), file_bytes: 0, tree_max })
+    }
+
+    /// What `image` holds is not stored again: the new image names it as a base, known as `file`, and cannot be
+    /// read without it. Comes before everything that is to be compared with it.
+    ///
+    /// # Errors
+    /// `Tree` for what cannot be read, or for a base that has bases of its own; `Memory`.
+    pub fn base(&mut self, image: &Image, file: &[u8]) -> Result<()> {
+        let origin = self.bases.len() as u64 + 1;
+        if !image.root().bases.is_empty() || origin > u64::from(u16::MAX) {
+            return Err(esker::Error::NotSupported.into());
+        }
+        let refused = |error: esker_stone::Error| match error {
+            esker_stone::Error::Io(..) | esker_stone::Error::Damaged(_) => esker::Error::Io,
+            _ => esker::Error::NotSupported,
+        };
+        let mut piece = vec![0; self.data.piece_len()];
+        for ino in (1..=image.root().statistics.last_ino).map(Ino) {
+            let attr = image.attributes(ino).map_err(refused)?;
+            let Some(attr) = attr.filter(|attr| attr.kind == Kind::File) else { continue };
+            let mut at = 0;
+            while let Some(run) = image.next_data(ino, at)? {
+                at = run.start();
+                while at < run.end() {
+                    let len = usize::try_from(run.end() - at).unwrap_or(piece.len());
+                    let len = len.min(piece.len());
+                    let place = image.place(ino, attr.size, at, len as u64).map_err(refused)?;
+                    if let Some(mut place) = place {
+                        let read = image.read(ino, at, &mut piece[..len])?;
+                        place.block.segment |= origin << ORIGIN_SEGMENT_MASK.count_ones();
+                        self.data.know(hash(&piece[..read]), place);
+                    }
+                    at += len as u64;
+                }
+            }
+            if self.data.bytes() > self.tree_max {
+                return Err(Error::Memory(self.options.memory + self.data.bytes()));
+            }
+        }
+        self.bases.push(Base { name: image.name(), file: file.to_vec() });
+        Ok(())
     }
 
     /// A new node under a name, which may have led elsewhere before.
@@ -207,7 +252,7 @@ impl<W: Write + Seek> Packer<W> {
         let root = Root {
             layer: trees.layer,
             indexes: index.into_iter().map(|top| (DATA, top)).collect(),
-            bases: Vec::new(),
+            bases: self.bases,
             statistics,
             notes: options.notes,
         };

@@ -11,7 +11,7 @@ use esker_stone::key::{self, kind};
 use esker_stone::limits::LEVELS_MAX;
 use esker_stone::root::{Root, Top};
 use esker_stone::rows::blocks::{BlockRow, Blocks, ORIGIN_SEGMENT_MASK};
-use esker_stone::rows::extents::{BlockName, Content, Extents, Piece};
+use esker_stone::rows::extents::{BlockName, Content, Extents, Piece, Place};
 use esker_stone::rows::inodes::Inodes;
 use esker_stone::rows::names::Names;
 use esker_stone::rows::pages::Inner;
@@ -284,6 +284,30 @@ impl Image {
             return Err(Damage::Extents.into());
         }
         Ok(Stretch { start: row.start, pieces })
+    }
+
+    /// Where a stretch of a file is stored, if that is in one piece, in a block of this image.
+    ///
+    /// # Errors
+    /// What reading meets.
+    pub fn place(&self, ino: Ino, size: u64, at: u64, len: u64) -> Result<Option<Place>> {
+        if self.inode(ino)?.is_some_and(|(page, row)| !page.inline_at(row).is_empty()) {
+            return Ok(None);
+        }
+        let stretch = self.stretch(ino, size, at)?;
+        let mut start = stretch.start;
+        for piece in stretch.pieces {
+            if at - start < piece.len {
+                let inside = at - start;
+                let whole = len <= piece.len - inside;
+                let place =
+                    piece.place.filter(|place| whole && place.block.segment <= ORIGIN_SEGMENT_MASK);
+                let offset = |place: &Place| u32::try_from(u64::from(place.offset) + inside).ok();
+                return Ok(place.and_then(|place| Some(Place { offset: offset(&place)?, ..place })));
+            }
+            start += piece.len;
+        }
+        Ok(None)
     }
 
     fn extent(&self, ino: Ino, at: u64) -> Result<esker_stone::rows::extents::Extent> {
