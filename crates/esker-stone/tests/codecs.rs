@@ -69,11 +69,17 @@ fn what_is_cut_short_or_of_another_length_is_refused() {
     }
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(config())]
 
     #[test]
-    fn no_bytes_make_a_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..600), len in 0usize..5000) {
+    fn no_bytes_make_a_decoder_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..600), len in 0usize..5000,
+    ) {
         for codec in Codec::ALL {
             let _ = codec.decode(&bytes, &[], &mut vec![0; len]);
         }
@@ -83,7 +89,8 @@ proptest! {
     #[test]
     fn no_flip_makes_a_decoder_panic(at in 0usize..100_000, bit in 0u8..8) {
         let sample = &samples()[3][..5000];
-        for (codec, level) in [(Codec::Lz4, 1), (Codec::Zstd, 3), (Codec::Xz, 1), (Codec::Brotli, 4)] {
+        let settings = [(Codec::Lz4, 1), (Codec::Zstd, 3), (Codec::Xz, 1), (Codec::Brotli, 4)];
+        for (codec, level) in settings {
             let (own, mut stored) = Setting::new(codec, level).encode(sample, &[]).unwrap();
             let at = at % stored.len();
             stored[at] ^= 1 << bit;

@@ -34,9 +34,11 @@ fn measure() -> impl Strategy<Value = Measure> {
 
 prop_compose! {
     fn inode()(
-        kind in kind(), perm in 0u16..0o10000, ids in any::<[u32; 5]>(), size in 0..i64::MAX as u64,
+        kind in kind(), perm in 0u16..0o10000, ids in any::<[u32; 5]>(),
+        size in 0..i64::MAX as u64,
         blocks in any::<u64>(), parent in any::<u64>(), times in prop::array::uniform4(time()),
-        same in any::<bool>(), inline in prop::collection::vec(any::<u8>(), 1..40), keep in any::<bool>(),
+        same in any::<bool>(), inline in prop::collection::vec(any::<u8>(), 1..40),
+        keep in any::<bool>(),
     ) -> Inode {
         let [atime, mtime, ctime, btime] = if same { [times[0]; 4] } else { times };
         let holds = kind == Kind::Symlink || (kind == Kind::File && keep);
@@ -80,30 +82,34 @@ fn damaged(plain: &[u8], cut: usize, at: usize, bit: u8) -> Vec<u8> {
     plain
 }
 
+/// What was read can be asked for, row by row.
 fn read_all(plain: &[u8]) {
     if let Ok(page) = Inodes::decode(plain) {
-        (0..page.len())
-            .for_each(|row| drop((page.attr_at(row).unwrap(), page.inline_at(row).len())));
+        assert!((0..page.len()).all(|row| page.attr_at(row).is_ok()));
     }
     if let Ok(page) = Names::decode(plain) {
-        (0..page.len()).for_each(|row| drop((page.child(row).unwrap(), page.name(row).len())));
+        assert!((0..page.len()).all(|row| page.child(row).is_ok() && !page.name(row).is_empty()));
     }
     if let Ok(page) = Extents::decode(plain) {
-        (0..page.len()).for_each(|row| drop(page.row(row).unwrap()));
+        assert!((0..page.len()).all(|row| page.row(row).is_ok()));
     }
     if let Ok(page) = Xattrs::decode(plain) {
-        (0..page.len()).for_each(|row| drop(page.row(row).unwrap()));
+        assert!((0..page.len()).all(|row| page.row(row).is_some()));
     }
     if let Ok(page) = Inner::decode(plain) {
-        (0..page.len()).for_each(|row| drop(page.page(row).unwrap()));
+        assert!((0..page.len()).all(|row| page.page(row).is_some()));
     }
     if let Ok(page) = Blocks::decode(plain) {
-        page.iter().for_each(drop);
+        assert!(page.iter().all(|(slot, row)| page.find(slot) == Some(row)));
     }
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(config())]
 
     #[test]
     fn inodes(
@@ -194,14 +200,21 @@ proptest! {
     #[test]
     fn blocks(
         rows in prop::collection::vec(
-            (0u64..1 << 40, 0u32..300_000, 0u32..64 << 20, 0u64..5, prop::option::of((1u64..9, any::<u32>())),
-             any::<u64>(), any::<[u8; 32]>(), any::<u32>()), 1..40),
+            (
+                0u64..1 << 40, 0u32..300_000, 0u32..64 << 20, 0u64..5,
+                prop::option::of((1u64..9, any::<u32>())),
+                any::<u64>(), any::<[u8; 32]>(), any::<u32>(),
+            ),
+            1..40,
+        ),
         hashed in any::<bool>(), slot in 0u32..1 << 31, measure in measure(),
         cut in 0usize..20_000, at in 0usize..9000, bit in 0u8..8,
     ) {
         let mut place = 0;
-        let rows: Vec<_> = rows.into_iter().map(|(gap, stored, plain, codec, base, sum, hash, category)| {
-            let at = place + gap;
+        let row = |(gap, stored, plain, codec, base, sum, hash, category)| {
+            let stored: u32 = stored;
+            let base: Option<(u64, u32)> = base;
+            let at: u64 = place + gap;
             place = at + u64::from(stored);
             let units = (stored as usize).div_ceil(64 << 10);
             BlockRow {
@@ -209,7 +222,8 @@ proptest! {
                 base: base.map(|(segment, slot)| BlockName { segment, slot }),
                 checksums: vec![sum; units], hash: hashed.then_some(hash), category,
             }
-        }).collect();
+        };
+        let rows: Vec<_> = rows.into_iter().map(row).collect();
         let plain = Blocks::encode(slot, &rows, measure);
         let page = Blocks::decode(&plain).unwrap();
         for (row, block) in (slot..).zip(&rows) {
@@ -223,8 +237,14 @@ proptest! {
     fn inner_pages(
         rows in prop::collection::btree_map(
             prop::collection::vec(any::<u8>(), 0..264),
-            (0u64..1 << 40, any::<u64>(), 0u64..1 << 60, 0u32..1 << 20, any::<u64>(), any::<[u8; 32]>()), 1..40),
-        level in 0u8..8, measure in measure(), cut in 0usize..20_000, at in 0usize..9000, bit in 0u8..8,
+            (
+                0u64..1 << 40, any::<u64>(), 0u64..1 << 60, 0u32..1 << 20,
+                any::<u64>(), any::<[u8; 32]>(),
+            ),
+            1..40,
+        ),
+        level in 0u8..8, measure in measure(),
+        cut in 0usize..20_000, at in 0usize..9000, bit in 0u8..8,
     ) {
         let rows: Vec<_> = rows.into_iter().enumerate().map(
             |(row, (key, (entries, segment, at, len, checksum, hash)))| {
@@ -248,7 +268,9 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_reading_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), kind in 0u8..40) {
+    fn no_bytes_make_reading_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..400), kind in 0u8..40,
+    ) {
         let mut bytes = bytes;
         if let Some(first) = bytes.first_mut() {
             *first = kind;
