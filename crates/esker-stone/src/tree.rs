@@ -80,7 +80,8 @@ impl Writing {
                 let page = PageRef::new((ROOTS, roots.len() as u64), &sealed);
                 roots.extend_from_slice(&sealed.stored);
                 let key = group.first().map(|child| child.key.clone()).unwrap_or_default();
-                let entries = group.iter().map(|child| child.entries).sum();
+                let entries =
+                    group.iter().fold(0, |sum: u64, child| sum.saturating_add(child.entries));
                 above.push(Child { key, entries, page, base: None });
             }
             children = above;

@@ -134,11 +134,11 @@ impl Inner {
 }
 
 impl Cache {
-    /// An empty one that holds at most so many bytes.
+    /// An empty one for so many bytes, of which a quarter is for what is being loaded: that is not in it yet.
     #[must_use]
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
-            limit,
+            limit: limit - limit / 4,
             inner: Mutex::default(),
             images: AtomicU64::new(0),
             hits: AtomicU64::new(0),
