@@ -4,18 +4,21 @@
 //! errno that a right file system may give in a race; standing still is a finding, with who stands where.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use esker::posix::{Caller, Fs, New, RenameFlags};
 use esker::store::Store;
 use esker::{Error, Ino, Kind, Name, Result};
 use rustix::fs::{CWD, RenameFlags as KernelFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::chance::Chance;
 
@@ -170,30 +173,40 @@ impl Directory {
     /// # Errors
     /// What is not in order.
     pub fn survey(&self) -> std::result::Result<u64, String> {
+        more_descriptors();
         let mut links: BTreeMap<u64, (u64, u64, PathBuf)> = BTreeMap::new();
-        let mut todo = vec![self.0.clone()];
+        let root = File::open(&self.0).map_err(|error| error.to_string())?;
+        let mut todo = vec![(self.0.clone(), Arc::new(root), None)];
         let mut count = 0;
-        while let Some(folder) = todo.pop() {
+        while let Some((shown, parent, name)) = todo.pop() {
             let told = |path: &Path, error| format!("{}: {error}", path.display());
+            let folder = match name {
+                Some(name) => Arc::new(
+                    File::open(within(&parent, name)).map_err(|error| told(&shown, error))?,
+                ),
+                None => parent,
+            };
             let mut sub_directories = 0;
-            for entry in std::fs::read_dir(&folder).map_err(|error| told(&folder, error))? {
-                let path = entry.map_err(|error| told(&folder, error))?.path();
-                let attr = path.symlink_metadata().map_err(|error| told(&path, error))?;
+            let entries = std::fs::read_dir(within(&folder, OsString::new()));
+            for entry in entries.map_err(|error| told(&shown, error))? {
+                let name = entry.map_err(|error| told(&shown, error))?.file_name();
+                let (path, place) = (shown.join(&name), within(&folder, name.clone()));
+                let attr = place.symlink_metadata().map_err(|error| told(&path, error))?;
                 count += 1;
                 if attr.is_dir() {
                     sub_directories += 1;
-                    todo.push(path);
+                    todo.push((path, Arc::clone(&folder), Some(name)));
                     continue;
                 }
-                let bytes = std::fs::read(&path).map_err(|error| told(&path, error))?;
+                let bytes = std::fs::read(&place).map_err(|error| told(&path, error))?;
                 if bytes.len() as u64 != attr.len() {
                     return Err(format!("{}: {} bytes", path.display(), bytes.len()));
                 }
                 links.entry(attr.ino()).or_insert((attr.nlink(), 0, path)).1 += 1;
             }
-            let nlink = folder.metadata().map_err(|error| told(&folder, error))?.nlink();
+            let nlink = folder.metadata().map_err(|error| told(&shown, error))?.nlink();
             if nlink != sub_directories + 2 {
-                return Err(format!("{}: nlink {nlink}", folder.display()));
+                return Err(format!("{}: nlink {nlink}", shown.display()));
             }
         }
         for (nlink, found, path) in links.into_values() {
@@ -203,6 +216,18 @@ impl Directory {
         }
         Ok(count)
     }
+}
+
+/// The short way to a name in an open directory: a war piles directories up deeper than a path can be
+/// long.
+fn within(folder: &File, name: OsString) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name)
+}
+
+/// Each directory on the way down may stay open.
+fn more_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 impl Field for Directory {
