@@ -32,7 +32,7 @@ done
 scripts/setup.sh
 cargo build --release --locked -p esker-cli
 target=$(scripts/target.sh)
-page=$(realpath -m "${ESKER_PAGE:-docs/benchmarks.md}")
+page=${ESKER_PAGE:-docs/benchmarks.md}
 files=${ESKER_FILES:-1K,10K,100K}
 cpus=$(taskset -cp $$)
 cpu=${cpus##*[ ,-]}
@@ -93,7 +93,9 @@ for name in "$@"; do
             done
             measure "Transports" dir append clients "${targets[@]}" --files 10K ;;
         peers)
+            # They are measured from another directory.
             through=(scripts/peers.sh)
+            page=$(realpath -m "$page")
             measure "Beside other file systems in memory" dir append fio --on mem: {} --files 1K,10K \
                 --bytes 16M
             through=() ;;
