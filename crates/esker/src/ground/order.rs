@@ -17,6 +17,9 @@
 //! - The map of free space and the uses of shared space are one lock each for the whole home, for as
 //!   long as it takes to find or mark runs. Changes of a file's space take them; no look-up and no
 //!   read does.
+//! - An inode of an overlay's lower home that changes for the first time is brought up beside no other of its shard
+//!   (`overlay::state`), for as long as the lower takes to tell its attributes. The table of what was brought up is locked
+//!   for a look at a time.
 //! - Budget, inode numbers and counters are atomic numbers: nobody waits for them.
 //! - Doors: no lock of theirs is held during a call of `Fs`, and nothing is taken while one is,
 //!   so they have no rank. A request waits for a worker of its door.
@@ -35,6 +38,10 @@ pub enum Rank {
     Rename,
     /// `posix::locks`: the inodes that a call names, all at once; numbered by their stripes.
     Inode,
+    /// `overlay::state`: the right to bring up an inode; numbered by shard.
+    Lift,
+    /// `overlay::state`: what was brought up; numbered by shard. Nothing is taken while one is held.
+    Overlay,
     /// `memory::home`: the keys of one group of inodes; numbered by group. A reader holds one of them.
     SubTree,
     /// `memory::space`: which space has several users. There is one.

@@ -15,8 +15,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("ground", &["knot"]),
     ("tree", &["knot", "ground"]),
     ("memory", &["knot", "ground", "tree"]),
+    ("overlay", &["knot", "ground"]),
     ("posix", &["knot", "ground"]),
-    ("lib", &["knot", "ground", "tree", "memory", "posix"]),
+    ("lib", &["knot", "ground", "tree", "memory", "overlay", "posix"]),
 ];
 
 /// Modules that make up the knot, with what `lib.rs` lifts out of them.
@@ -32,12 +33,12 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     (
         "esker-cli",
         &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image"],
-        &["knot", "ground", "tree", "memory", "posix"],
+        &["knot", "ground", "tree", "memory", "overlay", "posix"],
     ),
     (
         "esker-proof",
         &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image"],
-        &["knot", "ground", "memory", "posix"],
+        &["knot", "ground", "memory", "overlay", "posix"],
     ),
 ];
 
