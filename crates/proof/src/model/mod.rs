@@ -71,6 +71,18 @@ impl Model {
         Self { file_size_max, ..self }
     }
 
+    /// Another model with all that is in this one.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { state: Mutex::new(self.lock().clone()), file_size_max: self.file_size_max }
+    }
+
+    /// The largest inode number that was given out.
+    #[must_use]
+    pub fn last_ino(&self) -> Ino {
+        Ino(self.lock().1)
+    }
+
     fn lock(&self) -> MutexGuard<'_, (State, u64)> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

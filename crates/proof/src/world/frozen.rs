@@ -41,26 +41,34 @@ impl Frozen {
     }
 
     fn freeze(&self) -> Result<Image, String> {
-        let options = Options {
-            data: self.codec,
-            pages: Setting::new(Codec::Zstd, 1),
-            block_len: BLOCK_LEN,
-            page_len: PAGE_LEN,
-            times: Times::All,
-            threads: 2,
-            memory: 1 << 30,
-            notes: Vec::new(),
-        };
-        let root = Meta::new(Kind::Directory, 0);
-        let packer = Packer::new(Cursor::new(Vec::new()), root, options);
-        let mut packer = packer.map_err(|error| error.to_string())?;
-        let packed = copy(self.inside.fs().store(), &mut packer, &mut |_, _| false);
-        packed.map_err(|error| error.to_string())?;
-        let (output, _) = packer.finish().map_err(|error| error.to_string())?;
-        let bytes = Box::new(output.into_inner());
-        let image = Image::open(bytes, Start::Auto, Vec::new(), Cache::new(1 << 20));
-        image.map_err(|error| error.to_string())
+        freeze(self.inside.fs().store(), self.codec)
     }
+}
+
+/// A model as an image, packed with this codec.
+///
+/// # Errors
+/// What packing and opening say.
+pub fn freeze(model: &Model, codec: Setting) -> Result<Image, String> {
+    let options = Options {
+        data: codec,
+        pages: Setting::new(Codec::Zstd, 1),
+        block_len: BLOCK_LEN,
+        page_len: PAGE_LEN,
+        times: Times::All,
+        threads: 2,
+        memory: 1 << 30,
+        notes: Vec::new(),
+    };
+    let root = Meta::new(Kind::Directory, 0);
+    let packer = Packer::new(Cursor::new(Vec::new()), root, options);
+    let mut packer = packer.map_err(|error| error.to_string())?;
+    let packed = copy(model, &mut packer, &mut |_, _| false);
+    packed.map_err(|error| error.to_string())?;
+    let (output, _) = packer.finish().map_err(|error| error.to_string())?;
+    let bytes = Box::new(output.into_inner());
+    let image = Image::open(bytes, Start::Auto, Vec::new(), Cache::new(1 << 20));
+    image.map_err(|error| error.to_string())
 }
 
 impl World for Frozen {

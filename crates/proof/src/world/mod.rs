@@ -6,6 +6,7 @@
 
 pub mod frozen;
 pub mod inside;
+pub mod layered;
 pub mod outside;
 
 use std::fmt;

@@ -80,6 +80,10 @@ impl<S: Checked> Inside<S> {
     /// A file system over this home, whose root belongs to root.
     pub fn new(name: &str, home: S) -> Self {
         let clock = Arc::new(AtomicI64::new(EPOCH));
+        Self::by_clock(name, home, clock)
+    }
+
+    fn by_clock(name: &str, home: S, clock: Arc<AtomicI64>) -> Self {
         let ticks = clock.clone();
         let now = move || Time { secs: ticks.load(Ordering::Relaxed), nanos: 7 };
         let protected = |what: &str| {
@@ -101,6 +105,12 @@ impl<S: Checked> Inside<S> {
     /// The file system itself.
     pub fn fs(&self) -> &Fs<S> {
         &self.fs
+    }
+
+    /// The same people at the same time in another home. Nothing is open there.
+    pub fn moved<T: Checked>(mut self, name: &str, home: T) -> Inside<T> {
+        (0..SLOTS).for_each(|slot| self.close(slot));
+        Inside { umasks: self.umasks, ..Inside::by_clock(name, home, self.clock) }
     }
 
     fn umask(&mut self, user: User) -> &mut u16 {
