@@ -30,10 +30,21 @@ cargo build --quiet --locked -p esker-cli
 target=$(scripts/target.sh)
 esker=$target/debug/esker
 dir=$(mktemp -d "${TMPDIR:-/tmp}/esker-test-XXXXXX")
-cleanup() {
+image=$dir.esker
+leave() {
     if mountpoint -q "$dir"; then "$esker" umount "$dir" >/dev/null || "$esker" umount -l "$dir"; fi
+}
+cleanup() {
+    leave
     rmdir "$dir"
+    rm -f "$image"
 }
 trap cleanup EXIT
 "$esker" mount mem: "$dir" -o allow_other,mode=755
+scripts/suites/pjdfstest.sh "$dir"
+leave
+
+say "pjdfstest above an image"
+"$esker" pack docs -o "$image" --level 1
+"$esker" mount "$image" "$dir" --overlay -o allow_other,relatime,mode=755,uid=0,gid=0
 scripts/suites/pjdfstest.sh "$dir"

@@ -7,6 +7,7 @@
 mod background;
 mod bench;
 mod failure;
+mod homes;
 mod housekeeping;
 mod images;
 mod import;

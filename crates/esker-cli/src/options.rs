@@ -35,8 +35,12 @@ pub struct Options {
     pub cache: u64,
     /// `offset=`: where an image begins in its file.
     pub offset: Begin,
+    /// `overlay`: changes of an image go to memory.
+    pub overlay: bool,
     /// `fsname=` was given.
     pub named: bool,
+    /// `atime` or `relatime` was given.
+    pub atime: bool,
     /// `remount`: only change how what is mounted may be used.
     pub remount: bool,
 }
@@ -53,7 +57,9 @@ impl Default for Options {
             file_size: FILE_SIZE_MAX,
             cache: CACHE_LEN,
             offset: Begin(None),
+            overlay: false,
             named: false,
+            atime: false,
             remount: false,
         }
     }
@@ -76,6 +82,7 @@ pub const WORDS: &[&str] = &[
     "file_size=",
     "cache=",
     "offset=",
+    "overlay",
     "nosuid",
     "suid",
     "nodev",
@@ -124,6 +131,7 @@ impl Options {
                 usage(format!("bad mount option: {}", shown(error.option.as_bytes())), error.reason)
             })?;
             options.named |= text.split(',').any(|word| word.starts_with("fsname="));
+            options.atime |= text.split(',').any(|word| matches!(word, "atime" | "relatime"));
             for word in ours {
                 options.take(&word, ram)?;
             }
@@ -151,6 +159,7 @@ impl Options {
             ("offset", Some(value)) => {
                 self.offset = start(value).map_err(|why| bad(key, value, &why))?;
             }
+            ("overlay", None) => self.overlay = true,
             ("remount", None) => self.remount = true,
             _ if for_mount(key) => {}
             (key, value) => return Err(unknown(key, value.is_some())),

@@ -1,6 +1,6 @@
 //! Serving one file system: made and filled, or opened; mounted, until somebody unmounts it or says stop.
 //!
-//! Above: `verbs::mount`. Below: `import`, the core, the door. Invariant: whatever fails before the
+//! Above: `verbs::mount`. Below: `homes`, the core, the door. Invariant: whatever fails before the
 //! mount answers leaves nothing mounted; whatever ends us afterwards unmounts first.
 
 use std::io;
@@ -9,16 +9,11 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use esker::ground::Clock as _;
-use esker::memory::{self, Home};
-use esker::posix::{Caller, Fs, SetAttr};
+use esker::posix::Fs;
 use esker::store::{ReadOnly, Store};
-use esker::{Attr, Ino, Kind};
-use esker_fuse::convert::Timeouts;
 use esker_fuse::mount::{MountError, Mounted, examine};
 use esker_fuse::{Door, Running, converse, mount};
-use esker_host::{Arena, SystemClock};
-use esker_image::{Cache, Image};
+use esker_host::SystemClock;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -26,13 +21,10 @@ use signal_hook::iterator::Signals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::import::{self, Filled};
 use crate::options::Options;
-use crate::{housekeeping, images, log, mounts, units};
+use crate::{homes, housekeeping, log, mounts};
 
 /// A mount that has not answered by then never will.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A file system in anonymous memory.
-type Memory = Fs<Home<Arena>>;
 
 /// What to serve.
 pub struct Plan<'a> {
@@ -50,6 +42,8 @@ pub enum HomePlan<'a> {
     Memory(Option<import::Request<'a>>),
     /// An image.
     Image(&'a Path),
+    /// Memory for what changes, above an image.
+    Overlay(&'a Path),
 }
 
 /// A file system that is mounted and answers.
@@ -66,8 +60,10 @@ pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Serve
     let dir = examine(plan.dir, &plan.options.mount).map_err(|error| mounts::failure(&error))?;
     match &plan.home {
         HomePlan::Memory(from) => {
-            let (fs, size) = make(plan.options)?;
-            let filled = from.as_ref().map(|from| fill(&fs, from, plan.options)).transpose()?;
+            let (home, size) = homes::memory(plan.options)?;
+            let fs = Fs::new(home, SystemClock);
+            let fill = |from| homes::fill(&fs, from, plan.options);
+            let filled = from.as_ref().map(fill).transpose()?;
             for skipped in filled.iter().flat_map(|filled| &filled.skipped) {
                 eprintln!("esker: left out: {skipped}");
             }
@@ -81,33 +77,29 @@ pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Serve
             Ok(served)
         }
         HomePlan::Image(path) => {
-            let (fs, options) = open(path, plan.options)?;
+            let image = homes::image(path, plan.options)?;
             detach()?;
-            let size = fs.store().0.rest().superblock().size;
-            let mut served = attach(Arc::new(fs), &dir, &options)?;
+            let size = image.rest().superblock().size;
+            let fs = Arc::new(Fs::new(ReadOnly(image), SystemClock));
+            let mut served = attach(fs, &dir, &homes::as_image(path, plan.options))?;
             served.report["size"] = json!(size);
             served.report["image"] = json!(path.to_string_lossy());
             served.report["seconds"] = json!(began.elapsed().as_secs_f64());
             Ok(served)
         }
+        HomePlan::Overlay(path) => {
+            let (fs, size) = homes::overlay(path, plan.options)?;
+            detach()?;
+            let fs = Arc::new(fs);
+            housekeeping::start(&fs);
+            let mut served = attach(fs, &dir, &homes::as_overlay(path, plan.options))?;
+            served.report["size"] = json!(size);
+            served.report["image"] = json!(path.to_string_lossy());
+            served.report["overlay"] = json!(true);
+            served.report["seconds"] = json!(began.elapsed().as_secs_f64());
+            Ok(served)
+        }
     }
-}
-
-/// An image as a file system, and how it is mounted: it never changes, and the kernel may believe
-/// what it was told for as long as it likes.
-fn open(path: &Path, options: &Options) -> Outcome<(Fs<ReadOnly<Image>>, Options)> {
-    let cache = Cache::new(usize::try_from(options.cache).unwrap_or(usize::MAX));
-    let image = images::open(path, options.offset, &cache)?;
-    let mut options = options.clone();
-    let for_ever = Duration::from_secs(u32::MAX.into());
-    options.mount.read_only = true;
-    options.mount.no_atime = true;
-    options.mount.writeback = false;
-    options.mount.timeouts = Timeouts { entry: for_ever, attr: for_ever, negative: for_ever };
-    if !options.named {
-        options.mount.fsname = Some(path.to_string_lossy().into_owned());
-    }
-    Ok((Fs::new(ReadOnly(image), SystemClock), options))
 }
 
 impl Served {
@@ -122,43 +114,6 @@ impl Served {
             Failure::new(Exit::Failed, what, "mount again")
         })
     }
-}
-
-/// An empty file system, and the most that it may hold.
-fn make(options: &Options) -> Outcome<(Memory, u64)> {
-    let clock = SystemClock;
-    let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let (uid, gid) = (options.uid.unwrap_or(ids.0), options.gid.unwrap_or(ids.1));
-    let perm = options.root_perm(None);
-    let root = Attr::new(Kind::Directory, perm, uid, gid, Ino::ROOT, clock.now());
-    let size = options.size_or_half(units::ram());
-    let unable = |error: esker::Error| {
-        let what = format!("cannot make a file system of {size} bytes ({error})");
-        Failure::new(Exit::Failed, what, "choose another -o size=")
-    };
-    let arena = Arena::new(size).map_err(unable)?;
-    let home = memory::Options { size_max: size, file_size_max: options.file_size, root };
-    Ok((Fs::new(Home::new(arena, &home).map_err(unable)?, clock), size))
-}
-
-/// Fills it. What the options say about the root directory counts more than what the source says.
-fn fill(fs: &Memory, from: &import::Request<'_>, options: &Options) -> Outcome<Filled> {
-    let filled = import::import(fs, from)?;
-    let unable = |error: esker::Error| {
-        Failure::new(Exit::Failed, format!("cannot set up the root directory ({error})"), "")
-    };
-    let given = fs.getattr(Ino::ROOT).map_err(unable)?;
-    let set = SetAttr {
-        perm: (options.mode.or(options.umask).is_some())
-            .then(|| options.root_perm(Some(given.perm))),
-        uid: options.uid,
-        gid: options.gid,
-        ..SetAttr::default()
-    };
-    if set != SetAttr::default() {
-        fs.setattr(&Caller::ROOT, Ino::ROOT, &set).map_err(unable)?;
-    }
-    Ok(filled)
 }
 
 /// Mounts what is ready, and answers when the mount does.

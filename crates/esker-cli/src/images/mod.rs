@@ -120,6 +120,12 @@ pub fn failure(path: &Path, error: Error) -> Failure {
     Failure::at(exit, &what, path, remedy)
 }
 
+/// Something in an image could not be read.
+pub fn unreadable(path: &Path, what: &str, error: esker::Error) -> Failure {
+    let remedy = "`esker check` tells more, `esker extract --salvage` saves";
+    Failure::at(Exit::Damaged, &format!("cannot read {what} ({error})"), path, remedy)
+}
+
 /// Opens the file.
 pub fn open_file(path: &Path) -> Outcome<Source> {
     let file = File::open(path).map_err(|error| failure(path, error.into()))?;

@@ -19,18 +19,20 @@ use crate::{background, import, log};
 /// Mount a file system on a directory.
 ///
 /// Goes to the background and returns when the mount answers. What a file system in memory holds lives
-/// in that process, and is gone when it is unmounted; an image stays as it is.
+/// in that process, and is gone when it is unmounted; an image stays as it is, and with --overlay
+/// what is changed above it is in memory too.
 #[derive(Args)]
 #[command(after_help = "\
 Options of -o, with commas between them:
-  size=SIZE          the most it may hold, bookkeeping included: bytes with K, M, G or T, or a
-                     share of the memory of the machine, as in 25%            [default: 50%]
+  size=SIZE          the most it may hold in memory, bookkeeping included: bytes with K, M, G or
+                     T, or a share of the memory of the machine, as in 25%    [default: 50%]
   file_size=SIZE     the largest file                                         [default: no limit]
   uid=N gid=N        owner and group of the root directory                    [default: yours]
   mode=OCTAL         permissions of the root directory                        [default: 755]
   umask=OCTAL        permissions to take from it
   cache=SIZE         what the mount of an image keeps of what it decoded      [default: 256M]
   offset=BYTES       where an image begins in its file                        [default: auto]
+  overlay            as --overlay
   ro rw              refuse changes, or not
   allow_other        let other users in (users other than root need user_allow_other in
                      /etc/fuse.conf)
@@ -62,6 +64,7 @@ Examples:
   esker mount mem: /mnt/x -o size=2G,mode=1777,allow_other
   esker mount mem: /mnt/x --from ~/project
   esker mount tree.esker /mnt/t -o cache=64M
+  esker mount tree.esker /mnt/t --overlay   an image that can be changed, until it is unmounted
   esker mount mem: /mnt/x --from linux-6.12.tar.gz
   xz -dc linux-6.12.tar.xz | esker mount mem: /mnt/x --from -
   esker mount mem: /mnt/x -f --json         in the foreground; Ctrl-C unmounts")]
@@ -82,6 +85,9 @@ pub struct Mount {
     /// Leave out, with a warning each, what cannot be read in the directory of --from
     #[arg(long, requires = "from")]
     skip_unreadable: bool,
+    /// Let an image be changed: what changes is in memory, and the image stays as it is
+    #[arg(long)]
+    overlay: bool,
     /// Stay in the foreground; SIGINT and SIGTERM unmount
     #[arg(short, long)]
     foreground: bool,
@@ -143,13 +149,18 @@ impl clap::builder::TypedValueParser for SourceParser {
 impl Mount {
     /// Mounts; in the foreground returns only when it is unmounted again.
     pub fn run(&self) -> Outcome {
-        let options = Options::parse(&self.options, ram())?;
+        let mut options = Options::parse(&self.options, ram())?;
+        options.overlay |= self.overlay;
         if let (Source::Image(_), Some(_)) = (&self.source, &self.from) {
             let remedy = "an image stays as it is: mount mem: and give the image to --from";
             return Err(Failure::new(Exit::Usage, "--from is only for mem:", remedy));
         }
         if options.remount {
             return self.remount();
+        }
+        if let (Source::Memory, true) = (&self.source, options.overlay) {
+            let remedy = "mem: can be changed anyway";
+            return Err(Failure::new(Exit::Usage, "--overlay is only for images", remedy));
         }
         if self.copy {
             return self.serve_in_background(&options);
@@ -171,6 +182,7 @@ impl Mount {
         let others = [
             (self.from.is_some(), "--from"),
             (self.skip_unreadable, "--skip-unreadable"),
+            (self.overlay, "--overlay"),
             (self.foreground, "--foreground"),
             (self.log.is_some(), "--log"),
         ];
@@ -189,6 +201,7 @@ impl Mount {
 
     fn plan<'a>(&'a self, options: &'a Options) -> Plan<'a> {
         let home = match &self.source {
+            Source::Image(path) if options.overlay => HomePlan::Overlay(path),
             Source::Image(path) => HomePlan::Image(path),
             Source::Memory => {
                 let skip_unreadable = self.skip_unreadable;
@@ -254,6 +267,10 @@ fn told(report: &Value, dir: &Path) -> String {
         .map_or_else(|| os_shown(dir.as_os_str()), |place| shown(place.as_bytes()));
     let size = size_shown(number(&report["size"]));
     let mut text = match report["image"].as_str() {
+        Some(image) if report["overlay"] == true => {
+            let image = shown(image.as_bytes());
+            format!("mounted {place}, the image {image} with up to {size} of changes in memory")
+        }
         Some(image) => format!("mounted {place}, the image {}, {size}", shown(image.as_bytes())),
         None => format!("mounted {place}, up to {size}"),
     };

@@ -18,8 +18,8 @@
 //!   long as it takes to find or mark runs. Changes of a file's space take them; no look-up and no
 //!   read does.
 //! - An inode of an overlay's lower home that changes for the first time is brought up beside no other of its shard
-//!   (`overlay::state`), for as long as the lower takes to tell its attributes. The table of what was brought up is locked
-//!   for a look at a time.
+//!   (`overlay::state`), for as long as the lower takes to tell its attributes. The table of what was brought up
+//!   is locked for a look at a time.
 //! - Budget, inode numbers and counters are atomic numbers: nobody waits for them.
 //! - Doors: no lock of theirs is held during a call of `Fs`, and nothing is taken while one is,
 //!   so they have no rank. A request waits for a worker of its door.

@@ -1,8 +1,8 @@
 //! What the overlay itself remembers: the inodes that are not simply those of one of the two homes.
 //!
-//! Above: `view` and `commit`. Invariant: an inode of the lower is listed from the moment when the upper has it (or when
-//! it is gone), and stays listed; one of the upper since some of its bytes came from below. No lock of this table is
-//! held while one of the two homes is asked.
+//! Above: `view` and `commit`. Invariant: an inode of the lower is listed from the moment when the upper has it (or
+//! when it is gone), and stays listed; one of the upper since some of its bytes came from below. No lock of this
+//! table is held while one of the two homes is asked.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

@@ -1,0 +1,115 @@
+//! What is mounted: memory, made and filled; an image, opened; memory above an image.
+//!
+//! Above: `serve`. Below: `import`, `images`, the homes. Invariant: nothing here is seen by anybody yet, so a failure
+//! leaves nothing behind.
+
+use std::path::Path;
+use std::time::Duration;
+
+use esker::ground::Clock as _;
+use esker::memory::{self, Home};
+use esker::overlay::Overlay;
+use esker::posix::{Caller, Fs, SetAttr};
+use esker::store::Store;
+use esker::{Attr, Ino, Kind};
+use esker_fuse::convert::Timeouts;
+use esker_host::{Arena, SystemClock};
+use esker_image::{Cache, Image};
+
+use crate::failure::{Exit, Failure, Outcome};
+use crate::import::{self, Filled};
+use crate::options::Options;
+use crate::{images, units};
+
+/// Memory above an image.
+pub type Layered = Overlay<Home<Arena>, Image>;
+
+/// An empty home in memory, and the most that it may hold.
+pub fn memory(options: &Options) -> Outcome<(Home<Arena>, u64)> {
+    let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let (uid, gid) = (options.uid.unwrap_or(ids.0), options.gid.unwrap_or(ids.1));
+    let perm = options.root_perm(None);
+    let root = Attr::new(Kind::Directory, perm, uid, gid, Ino::ROOT, SystemClock.now());
+    let size = options.size_or_half(units::ram());
+    let unable = |error: esker::Error| {
+        let what = format!("cannot make a file system of {size} bytes ({error})");
+        Failure::new(Exit::Failed, what, "choose another -o size=")
+    };
+    let arena = Arena::new(size).map_err(unable)?;
+    let home = memory::Options { size_max: size, file_size_max: options.file_size, root };
+    Ok((Home::new(arena, &home).map_err(unable)?, size))
+}
+
+/// Fills one. What the options say about the root directory counts more than what the source says.
+pub fn fill<S: Store>(
+    fs: &Fs<S>,
+    from: &import::Request<'_>,
+    options: &Options,
+) -> Outcome<Filled> {
+    let filled = import::import(fs, from)?;
+    set_root(fs, options)?;
+    Ok(filled)
+}
+
+/// Sets of the root directory what the options say about it.
+fn set_root<S: Store>(fs: &Fs<S>, options: &Options) -> Outcome {
+    let unable = |error: esker::Error| {
+        Failure::new(Exit::Failed, format!("cannot set up the root directory ({error})"), "")
+    };
+    let given = fs.getattr(Ino::ROOT).map_err(unable)?;
+    let set = SetAttr {
+        perm: (options.mode.or(options.umask).is_some())
+            .then(|| options.root_perm(Some(given.perm))),
+        uid: options.uid,
+        gid: options.gid,
+        ..SetAttr::default()
+    };
+    if set != SetAttr::default() {
+        fs.setattr(&Caller::ROOT, Ino::ROOT, &set).map_err(unable)?;
+    }
+    Ok(())
+}
+
+/// An image.
+pub fn image(path: &Path, options: &Options) -> Outcome<Image> {
+    let cache = Cache::new(usize::try_from(options.cache).unwrap_or(usize::MAX));
+    images::open(path, options.offset, &cache)
+}
+
+/// An image with memory above it, and the most that may change.
+pub fn overlay(path: &Path, options: &Options) -> Outcome<(Fs<Layered>, u64)> {
+    let image = image(path, options)?;
+    let (home, size) = memory(options)?;
+    let last = Ino(image.root().statistics.last_ino);
+    let layered = Overlay::new(home, image, last)
+        .map_err(|error| images::unreadable(path, "its root directory", error))?;
+    let fs = Fs::new(layered, SystemClock);
+    set_root(&fs, options)?;
+    Ok((fs, size))
+}
+
+/// How an image is mounted: it never changes, and the kernel may believe what it was told for as long as it likes.
+pub fn as_image(path: &Path, options: &Options) -> Options {
+    let mut options = named(path, options);
+    let for_ever = Duration::from_secs(u32::MAX.into());
+    options.mount.read_only = true;
+    options.mount.no_atime = true;
+    options.mount.writeback = false;
+    options.mount.timeouts = Timeouts { entry: for_ever, attr: for_ever, negative: for_ever };
+    options
+}
+
+/// How one with memory above it is mounted: what is only read shall not move up, unless somebody asks for its atime.
+pub fn as_overlay(path: &Path, options: &Options) -> Options {
+    let mut options = named(path, options);
+    options.mount.no_atime |= !options.atime;
+    options
+}
+
+fn named(path: &Path, options: &Options) -> Options {
+    let mut options = options.clone();
+    if !options.named {
+        options.mount.fsname = Some(path.to_string_lossy().into_owned());
+    }
+    options
+}
