@@ -32,7 +32,7 @@ done
 scripts/setup.sh
 cargo build --release --locked -p esker-cli
 target=$(scripts/target.sh)
-page=${ESKER_PAGE:-docs/benchmarks.md}
+page=$(realpath -m "${ESKER_PAGE:-docs/benchmarks.md}")
 files=${ESKER_FILES:-1K,10K,100K}
 cpus=$(taskset -cp $$)
 cpu=${cpus##*[ ,-]}
@@ -95,7 +95,6 @@ for name in "$@"; do
         peers)
             # They are measured from another directory.
             through=(scripts/peers.sh)
-            page=$(realpath -m "$page")
             measure "Beside other file systems in memory" dir append fio --on mem: {} --files 1K,10K \
                 --bytes 16M
             through=() ;;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use esker::attr::device_parts;
 use esker::posix::Node;
 use esker::store::Space;
 use esker::{Attr, Flags, Ino, Time};
@@ -137,6 +138,7 @@ pub const fn attr(ino: Ino, of: &Attr) -> wire::Attr {
 #[must_use]
 pub fn statx(ino: Ino, of: &Attr) -> wire::Statx {
     let bit = |flag, bit| if of.flags.contains(flag) { bit } else { 0 };
+    let (rdev_major, rdev_minor) = device_parts(of.rdev);
     wire::Statx {
         mask: wire::STATX_BASIC_AND_BTIME,
         blksize: BLOCK_SIZE,
@@ -156,8 +158,8 @@ pub fn statx(ino: Ino, of: &Attr) -> wire::Statx {
         btime: sx_time(of.btime),
         ctime: sx_time(of.ctime),
         mtime: sx_time(of.mtime),
-        rdev_major: (of.rdev >> 8) & 0xfff,
-        rdev_minor: (of.rdev & 0xff) | ((of.rdev >> 12) & 0xf_ff00),
+        rdev_major,
+        rdev_minor,
         dev_major: 0,
         dev_minor: 0,
         spare2: [0; 112],

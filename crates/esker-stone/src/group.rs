@@ -181,6 +181,13 @@ impl GroupWriter {
         }
     }
 
+    /// The plain bytes of a page with nothing but this group.
+    pub fn page(self) -> Vec<u8> {
+        let mut plain = Vec::new();
+        self.finish(&mut plain);
+        plain
+    }
+
     pub fn finish(self, target: &mut Vec<u8>) {
         debug_assert!(self.count <= ROWS_MAX, "a group that is too large");
         let head = GroupHead { kind: self.kind, columns: self.columns, count: self.count as u16 };

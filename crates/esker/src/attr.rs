@@ -103,7 +103,7 @@ pub struct Attr {
     pub gid: u32,
     /// Names that lead here; a directory has 2 and one per sub-directory. 0 marks an orphan.
     pub nlink: u32,
-    /// Device number of a device node, in the encoding of `makedev(3)`, 32 bits.
+    /// Device number of a device node: [`device_number`].
     pub rdev: u32,
     /// chattr flags.
     pub flags: Flags,
@@ -121,6 +121,18 @@ pub struct Attr {
     pub ctime: Time,
     /// Birth.
     pub btime: Time,
+}
+
+/// A device's number in the encoding of `makedev(3)`, 32 bits.
+#[must_use]
+pub const fn device_number(major: u32, minor: u32) -> u32 {
+    (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
+}
+
+/// The major and the minor number in a device's number.
+#[must_use]
+pub const fn device_parts(number: u32) -> (u32, u32) {
+    ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xf_ff00))
 }
 
 impl Attr {

@@ -176,16 +176,12 @@ impl Directory {
         more_descriptors();
         let mut links: BTreeMap<u64, (u64, u64, PathBuf)> = BTreeMap::new();
         let root = File::open(&self.0).map_err(|error| error.to_string())?;
-        let mut todo = vec![(self.0.clone(), Arc::new(root), None)];
+        let mut todo = vec![(self.0.clone(), Arc::new(root), OsString::new())];
         let mut count = 0;
         while let Some((shown, parent, name)) = todo.pop() {
             let told = |path: &Path, error| format!("{}: {error}", path.display());
-            let folder = match name {
-                Some(name) => Arc::new(
-                    File::open(within(&parent, name)).map_err(|error| told(&shown, error))?,
-                ),
-                None => parent,
-            };
+            let folder = File::open(within(&parent, name)).map_err(|error| told(&shown, error))?;
+            let folder = Arc::new(folder);
             let mut sub_directories = 0;
             let entries = std::fs::read_dir(within(&folder, OsString::new()));
             for entry in entries.map_err(|error| told(&shown, error))? {
@@ -195,7 +191,7 @@ impl Directory {
                 count += 1;
                 if attr.is_dir() {
                     sub_directories += 1;
-                    todo.push((path, Arc::clone(&folder), Some(name)));
+                    todo.push((path, Arc::clone(&folder), name));
                     continue;
                 }
                 let bytes = std::fs::read(&place).map_err(|error| told(&path, error))?;

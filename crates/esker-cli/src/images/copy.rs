@@ -13,9 +13,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use esker::store::{Flow, View as _};
-use esker::{Attr, Ino, Kind, XattrName};
+use esker::attr::device_parts;
+use esker::store::View as _;
+use esker::{Attr, Ino, Kind};
 use esker_image::Image;
+use esker_image::pack::xattrs;
 use rustix::fs::XattrFlags;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
@@ -399,8 +401,7 @@ impl Copier<'_> {
             Kind::CharDevice => (FileType::CharacterDevice, true),
             _ => (FileType::BlockDevice, true),
         };
-        let rdev = node.attr.rdev;
-        let (major, minor) = ((rdev >> 8) & 0xfff, rdev & 0xff | (rdev >> 12) & !0xff);
+        let (major, minor) = device_parts(node.attr.rdev);
         let device = if device { rustix::fs::makedev(major, minor) } else { 0 };
         let mode = Mode::from_bits_truncate(self.perm(&node.attr).into());
         self.place(fd, name, |fd, name| rustix::fs::mknodat(fd, name, kind, mode, device))?;
@@ -452,18 +453,11 @@ impl Copier<'_> {
         ino: Ino,
         set: impl Fn(&OsStr, &[u8]) -> rustix::io::Result<()>,
     ) -> Result<(), Trouble> {
-        let mut names = Vec::new();
-        self.image.xattrs(ino, &mut |name| {
-            names.push(name.bytes().to_vec());
-            Flow::Continue(())
-        })?;
-        for name in names {
+        for (name, value) in xattrs(self.image, ino)? {
             let common = name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_");
             if !common && !self.how.all_xattrs {
                 continue;
             }
-            let mut value = Vec::new();
-            self.image.xattr(ino, XattrName::parse(&name)?, &mut value)?;
             match set(OsStr::from_bytes(&name), &value) {
                 // The target's file system has none.
                 Ok(()) | Err(Errno::OPNOTSUPP) => {}

@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use esker::attr::device_parts;
 use esker::store::{Flow, View as _};
-use esker::{Ino, Kind, XattrName};
+use esker::{Ino, Kind};
 use esker_image::Image;
+use esker_image::pack::xattrs;
 
 use super::walk::{Node, walk};
 
@@ -209,14 +211,7 @@ fn records(image: &Image, node: &Node, name: &[u8], size: u64) -> Result<Records
     if size > OCTAL_MAX {
         records.push(b"size", size.to_string().as_bytes());
     }
-    let mut names = Vec::new();
-    image.xattrs(node.ino, &mut |name| {
-        names.push(name.bytes().to_vec());
-        Flow::Continue(())
-    })?;
-    for name in names {
-        let mut value = Vec::new();
-        image.xattr(node.ino, XattrName::parse(&name)?, &mut value)?;
+    for (name, value) in xattrs(image, node.ino)? {
         records.push(&[b"SCHILY.xattr.", &name[..]].concat(), &value);
     }
     Ok(records)
@@ -273,7 +268,7 @@ fn entry(
         records.push(b"GNU.sparse.realsize", attr.size.to_string().as_bytes());
     }
     let device = matches!(attr.kind, Kind::CharDevice | Kind::BlockDevice) && first.is_none();
-    let (major, minor) = ((attr.rdev >> 8) & 0xfff, attr.rdev & 0xff | (attr.rdev >> 12) & !0xff);
+    let (major, minor) = device_parts(attr.rdev);
     let own = Header {
         name: &name,
         link: &link,

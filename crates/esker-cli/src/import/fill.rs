@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use esker::attr::device_number;
 use esker::posix::{Caller, Fs, New, SetAttr, SetTime, XattrMode};
 use esker::store::Store;
 use esker::{Error, Flags, Ino, Kind, Name, Result, Time, XattrName};
@@ -130,8 +131,7 @@ impl<'a, S: Store> Filler<'a, S> {
         kind: Kind,
         device: (u32, u32),
     ) -> Result<Ino> {
-        let (major, minor) = device;
-        let rdev = (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12);
+        let rdev = device_number(device.0, device.1);
         let rdev = if matches!(kind, Kind::CharDevice | Kind::BlockDevice) { rdev } else { 0 };
         let new = New { kind, perm: 0o600, umask: 0, rdev };
         let node = self.fs.create(&ROOT, dir, name, new)?;

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use esker::Flags;
+use esker::{Flags, Time};
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::{Errno, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -101,6 +101,11 @@ pub fn next_data(file: &OwnedFd, at: u64) -> Result<Option<(u64, u64)>> {
         Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Some((at, u64::MAX))),
         Err(error) => Err(error),
     }
+}
+
+/// A time of the system; the types of its parts differ between machines.
+pub fn time(secs: impl Into<i64>, nanos: impl TryInto<u32>) -> Time {
+    Time { secs: secs.into(), nanos: nanos.try_into().unwrap_or(0).min(999_999_999) }
 }
 
 /// chattr flags of an open file or directory, as far as we know them; none where its file system

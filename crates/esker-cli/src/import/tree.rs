@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use esker::posix::Fs;
 use esker::store::Store;
-use esker::{Error, Ino, Kind, Name, Time};
+use esker::{Error, Ino, Kind, Name};
 use rustix::fs::{Stat, major, minor};
 use rustix::io::Errno;
 
 use super::fill::{Filler, Meta, Unfinished, remedy};
-use super::source;
+use super::source::{self, time};
 use super::{Filled, Request};
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::progress::Progress;
@@ -296,9 +296,4 @@ impl<S: Store> Copier<'_, S> {
             flags: open.map(source::flags).unwrap_or_default(),
         })
     }
-}
-
-/// The types of the fields differ between machines.
-fn time(secs: impl Into<i64>, nanos: impl TryInto<u32>) -> Time {
-    Time { secs: secs.into(), nanos: nanos.try_into().unwrap_or(0).min(999_999_999) }
 }

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use esker::attr::device_number;
 use esker::{Kind, Name};
 use esker_image::pack::{Error, Incoming, Meta, NodeId, Packer};
 
@@ -99,14 +100,13 @@ impl Unpack<'_, '_> {
 
     fn meta(&self, entry: &Entry, kind: Kind, device: (u32, u32)) -> Result<Meta, Trouble> {
         let own = meta_of(entry)?;
-        let (major, minor) = device;
         Ok(self.plan.rewrite(Meta {
             perm: own.perm,
             uid: own.uid,
             gid: own.gid,
-            rdev: (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12),
+            rdev: device_number(device.0, device.1),
             mtime: own.mtime,
-            others: [own.atime.unwrap_or(own.mtime), own.mtime, own.mtime],
+            others: own.atime.map(|atime| Box::new([atime, own.mtime, own.mtime])),
             xattrs: own.xattrs,
             ..Meta::new(kind, 0)
         }))
@@ -161,7 +161,7 @@ impl Unpack<'_, '_> {
                 }
                 None => {
                     let mut meta = Meta::new(Kind::Directory, 0o755);
-                    (meta.mtime, meta.others) = (entry.mtime, [entry.mtime; 3]);
+                    meta.mtime = entry.mtime;
                     self.packer.make(dir, part.bytes(), self.plan.rewrite(meta))?
                 }
             };

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use esker::attr::device_number;
 use esker::{Flags, Kind, Time};
 use esker_image::pack::{Error, Incoming, Meta, NodeId, Packer};
 use rustix::fs::Stat;
@@ -16,7 +17,7 @@ use rustix::io::Errno;
 
 use super::Rules;
 use crate::failure::{path_shown, said};
-use crate::import::source;
+use crate::import::source::{self, time};
 
 /// Bytes that are moved at a time.
 const CHUNK: usize = 1 << 20;
@@ -44,7 +45,7 @@ impl Plan<'_> {
     pub fn rewrite(&self, mut meta: Meta) -> Meta {
         (meta.uid, meta.gid) = (self.owner.0.unwrap_or(meta.uid), self.owner.1.unwrap_or(meta.gid));
         if let Some(time) = self.time {
-            (meta.mtime, meta.others) = (time, [time; 3]);
+            (meta.mtime, meta.others) = (time, None);
         }
         if meta.kind != Kind::Symlink {
             meta.perm &= !self.umask;
@@ -131,10 +132,6 @@ pub fn gather(
     };
     walk.run(node)?;
     Ok(walk.gathered)
-}
-
-fn time(secs: impl Into<i64>, nanos: impl TryInto<u32>) -> Time {
-    Time { secs: secs.into(), nanos: nanos.try_into().unwrap_or(0).min(999_999_999) }
 }
 
 #[expect(clippy::useless_conversion, reason = "the fields differ between machines")]
@@ -329,14 +326,12 @@ impl Walk<'_> {
             rdev: if device { rdev(stat) } else { 0 },
             flags: open.map_or(Flags(0), source::flags),
             mtime,
-            others: [atime, ctime, mtime],
+            others: Some(Box::new([atime, ctime, mtime])),
             xattrs: if no_xattrs { Vec::new() } else { source::xattrs(dir, name)? },
         }))
     }
 }
 
-/// As makedev(3) packs it into 32 bits.
 fn rdev(stat: &Stat) -> u32 {
-    let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
-    (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
+    device_number(rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev))
 }

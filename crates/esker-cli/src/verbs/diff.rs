@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 use std::io::{self, Write as _};
 
 use clap::Args;
-use esker::store::{Flow, View as _};
-use esker::{Kind, XattrName};
+use esker::Kind;
+use esker::store::View as _;
 use esker_image::Image;
+use esker_image::pack::xattrs;
 use serde_json::json;
 
 use crate::failure::{Exit, Failure, Outcome, shown};
@@ -75,21 +76,6 @@ impl Change {
     }
 }
 
-fn xattrs(image: &Image, node: &Node) -> esker::Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    let mut names = Vec::new();
-    image.xattrs(node.ino, &mut |name| {
-        names.push(name.bytes().to_vec());
-        Flow::Continue(())
-    })?;
-    let mut all = Vec::new();
-    for name in names {
-        let mut value = Vec::new();
-        image.xattr(node.ino, XattrName::parse(&name)?, &mut value)?;
-        all.push((name, value));
-    }
-    Ok(all)
-}
-
 fn same_bytes(old: (&Image, &Node), new: (&Image, &Node)) -> esker::Result<bool> {
     let size = old.1.attr.size;
     if size != new.1.attr.size {
@@ -153,7 +139,7 @@ impl Comparison<'_> {
         let owner = (one.perm, one.uid, one.gid, one.flags);
         let same = owner == (other.perm, other.uid, other.gid, other.flags)
             && (self.verb.no_times || one.mtime == other.mtime)
-            && xattrs(self.old, old)? == xattrs(self.new, new)?;
+            && xattrs(self.old, old.ino)? == xattrs(self.new, new.ino)?;
         Ok(if same { None } else { Some(Change::Attributes) })
     }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 
 use clap::Args;
+use esker::attr::device_parts;
 use esker::store::{Flow, View as _};
 use esker::{Kind, XattrName};
 use serde_json::json;
@@ -58,8 +59,8 @@ impl Stat {
                 attr.mtime.nanos,
             );
             if matches!(attr.kind, Kind::CharDevice | Kind::BlockDevice) {
-                let minor = attr.rdev & 0xff | (attr.rdev >> 12) & !0xff;
-                text += &format!("  device {}:{minor}\n", (attr.rdev >> 8) & 0xfff);
+                let (major, minor) = device_parts(attr.rdev);
+                text += &format!("  device {major}:{minor}\n");
             }
             for name in &names {
                 let mut value = Vec::new();

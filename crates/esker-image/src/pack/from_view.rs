@@ -21,8 +21,11 @@ struct Pending {
     attr: Attr,
 }
 
-/// Extended attributes of an inode.
-fn xattrs(view: &dyn View, ino: Ino) -> esker::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+/// Extended attributes of an inode, name and value.
+///
+/// # Errors
+/// What the view says.
+pub fn xattrs(view: &dyn View, ino: Ino) -> esker::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut names = Vec::new();
     view.xattrs(ino, &mut |name| {
         names.push(name.bytes().to_vec());

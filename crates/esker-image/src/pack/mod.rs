@@ -21,7 +21,7 @@ use esker_stone::limits::{BLOCK_LEN_MAX, PAGE_LEN};
 use esker_stone::{Codec, Setting};
 
 pub use data::Incoming;
-pub use from_view::{copy, copy_into};
+pub use from_view::{copy, copy_into, xattrs};
 pub use packer::{Packed, Packer};
 pub use tree::{Meta, NodeId, Times};
 

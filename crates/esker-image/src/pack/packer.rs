@@ -165,7 +165,7 @@ impl<W: Write + Seek> Packer<W> {
     #[must_use]
     pub fn find(&self, dir: NodeId, name: &[u8]) -> Option<(NodeId, Kind)> {
         let found = self.tree.find(dir, name)?;
-        Some((found, self.tree.node(found).kind))
+        Some((found, self.tree.node(found).meta.kind))
     }
 
     /// Gives a node other attributes; its kind stays.
@@ -179,7 +179,7 @@ impl<W: Write + Seek> Packer<W> {
     /// `Tree` for a target that cannot be.
     pub fn target(&mut self, node: NodeId, target: &[u8]) -> Result<()> {
         let fits = (1..=esker::limits::SYMLINK_LEN_MAX).contains(&target.len());
-        if !fits || target.contains(&0) || self.tree.node(node).kind != Kind::Symlink {
+        if !fits || target.contains(&0) || self.tree.node(node).meta.kind != Kind::Symlink {
             return Err(esker::Error::NameTooLong.into());
         }
         self.tree.hold(node, Held::Target(target.into()));
@@ -207,7 +207,7 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Output`, `Coding`, `Tree`.
     pub fn end(&mut self, node: NodeId, file: Incoming) -> Result<()> {
-        if self.tree.node(node).kind != Kind::File {
+        if self.tree.node(node).meta.kind != Kind::File {
             return Err(esker::Error::Invalid.into());
         }
         let (content, size, data) = self.data.finish_file(file)?;
@@ -301,13 +301,13 @@ impl<W: Write + Seek> Packer<W> {
             for (name, &child) in names {
                 let child = self.tree.node(child);
                 let (dir, ino) = (Ino(node.ino), Ino(child.ino));
-                layer.name(Named { dir, name: name.to_vec(), ino, kind: child.kind });
+                layer.name(Named { dir, name: name.to_vec(), ino, kind: child.meta.kind });
                 statistics.names += 1;
             }
         }
         for &(id, _) in &order {
             let node = self.tree.node(id);
-            for (name, value) in &node.xattrs {
+            for (name, value) in &node.meta.xattrs {
                 let (name, value) = (name.clone(), value.clone());
                 layer.xattr(Xattr { ino: Ino(node.ino), name, value });
                 statistics.xattrs += 1;
@@ -361,24 +361,25 @@ impl<W: Write + Seek> Packer<W> {
             }
             Held::Names(names) => {
                 size = names.len() as u64;
-                let kind = |id: &&NodeId| self.tree.node(**id).kind == Kind::Directory;
+                let kind = |id: &&NodeId| self.tree.node(**id).meta.kind == Kind::Directory;
                 nlink = 2 + names.values().filter(kind).count() as u32;
             }
         }
-        let [atime, ctime, btime] = node.others.as_deref().copied().unwrap_or([node.mtime; 3]);
+        let meta = &node.meta;
+        let [atime, ctime, btime] = meta.others.as_deref().copied().unwrap_or([meta.mtime; 3]);
         let attr = Attr {
-            kind: node.kind,
-            perm: node.perm,
-            uid: node.uid,
-            gid: node.gid,
+            kind: meta.kind,
+            perm: meta.perm,
+            uid: meta.uid,
+            gid: meta.gid,
             nlink,
-            rdev: node.rdev,
-            flags: node.flags,
+            rdev: meta.rdev,
+            flags: meta.flags,
             size,
             blocks,
             parent,
             atime,
-            mtime: node.mtime,
+            mtime: meta.mtime,
             ctime,
             btime,
         };

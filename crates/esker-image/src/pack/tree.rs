@@ -46,8 +46,8 @@ pub struct Meta {
     pub flags: Flags,
     /// Last change of content.
     pub mtime: Time,
-    /// Last read, last change of anything, birth.
-    pub others: [Time; 3],
+    /// Last read, last change of anything, birth; none: they say the same.
+    pub others: Option<Box<[Time; 3]>>,
     /// Extended attributes, name and value.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -65,7 +65,7 @@ impl Meta {
             rdev: 0,
             flags: Flags(0),
             mtime: none,
-            others: [none; 3],
+            others: None,
             xattrs: Vec::new(),
         }
     }
@@ -81,7 +81,7 @@ impl Meta {
             rdev: attr.rdev,
             flags: attr.flags,
             mtime: attr.mtime,
-            others: [attr.atime, attr.ctime, attr.btime],
+            others: Some(Box::new([attr.atime, attr.ctime, attr.btime])),
             xattrs,
         }
     }
@@ -104,16 +104,7 @@ pub(super) enum Held {
 /// A node.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub kind: Kind,
-    pub perm: u16,
-    pub uid: u32,
-    pub gid: u32,
-    pub rdev: u32,
-    pub flags: Flags,
-    pub mtime: Time,
-    /// None: they say the same.
-    pub others: Option<Box<[Time; 3]>>,
-    pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    pub meta: Meta,
     pub held: Held,
     /// Names that lead here, of directories: sub-directories.
     pub links: u32,
@@ -145,38 +136,24 @@ impl Tree {
             Kind::Directory => Held::Names(BTreeMap::new()),
             _ => Held::Nothing,
         };
-        let mut node = Node {
-            kind: meta.kind,
-            perm: 0,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            flags: Flags(0),
-            mtime: Time::default(),
-            others: None,
-            xattrs: Vec::new(),
-            held,
-            links: 0,
-            ino: 0,
-        };
         self.bytes += NODE_LEN;
-        self.fill(&mut node, meta);
-        self.nodes.push(node);
+        let meta = self.kept(meta);
+        self.nodes.push(Node { meta, held, links: 0, ino: 0 });
         id
     }
 
-    /// All that `meta` says but the kind.
-    fn fill(&mut self, node: &mut Node, meta: Meta) {
-        (node.perm, node.flags) = (meta.perm & 0o7777, meta.flags);
-        (node.uid, node.gid, node.rdev) = (meta.uid, meta.gid, meta.rdev);
-        node.mtime = meta.mtime;
-        let same = self.times == Times::Content || meta.others == [meta.mtime; 3];
-        node.others = (!same).then(|| Box::new(meta.others));
-        node.xattrs = meta.xattrs;
-        node.xattrs.sort();
-        node.xattrs.dedup_by(|one, other| one.0 == other.0);
-        let xattrs = node.xattrs.iter().map(|(name, value)| name.len() + value.len() + 96);
-        self.bytes += xattrs.sum::<usize>() as u64 + if same { 0 } else { 64 };
+    /// What is kept of `meta`.
+    fn kept(&mut self, mut meta: Meta) -> Meta {
+        meta.perm &= 0o7777;
+        let same = meta.others.as_deref().is_none_or(|others| *others == [meta.mtime; 3]);
+        if same || self.times == Times::Content {
+            meta.others = None;
+        }
+        meta.xattrs.sort();
+        meta.xattrs.dedup_by(|one, other| one.0 == other.0);
+        let xattrs = meta.xattrs.iter().map(|(name, value)| name.len() + value.len() + 96);
+        self.bytes += xattrs.sum::<usize>() as u64 + if meta.others.is_some() { 64 } else { 0 };
+        meta
     }
 
     /// Bytes that it takes, in about.
@@ -188,10 +165,11 @@ impl Tree {
         &self.nodes[id.index()]
     }
 
+    /// All that `meta` says but the kind.
     pub fn set(&mut self, id: NodeId, meta: Meta) {
-        let mut node = std::mem::replace(&mut self.nodes[id.index()], placeholder());
-        self.fill(&mut node, meta);
-        self.nodes[id.index()] = node;
+        let meta = self.kept(meta);
+        let node = &mut self.nodes[id.index()];
+        node.meta = Meta { kind: node.meta.kind, ..meta };
     }
 
     pub fn find(&self, dir: NodeId, name: &[u8]) -> Option<NodeId> {
@@ -228,7 +206,7 @@ impl Tree {
 
     /// One more name.
     pub fn link(&mut self, dir: NodeId, name: &[u8], id: NodeId) -> Result<()> {
-        if self.node(id).kind == Kind::Directory {
+        if self.node(id).meta.kind == Kind::Directory {
             return Err(Error::NotPermitted);
         }
         self.name(dir, name, id)
@@ -273,22 +251,5 @@ impl Tree {
             }
         }
         order
-    }
-}
-
-fn placeholder() -> Node {
-    Node {
-        kind: Kind::Fifo,
-        perm: 0,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        flags: Flags(0),
-        mtime: Time { secs: 0, nanos: 0 },
-        others: None,
-        xattrs: Vec::new(),
-        held: Held::Nothing,
-        links: 0,
-        ino: 0,
     }
 }

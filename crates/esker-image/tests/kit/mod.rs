@@ -66,7 +66,7 @@ fn meta(kind: Kind, perm: u16) -> Meta {
         uid: 1000,
         gid: 100,
         mtime: time(1_700_000_000, 123_456_789),
-        others: [time(-5, 999_999_999), time(1 << 40, 0), time(0, 1)],
+        others: Some(Box::new([time(-5, 999_999_999), time(1 << 40, 0), time(0, 1)])),
         ..Meta::new(kind, perm)
     }
 }

@@ -5,8 +5,8 @@ use std::io::Read;
 use brotli::enc::BrotliEncoderParams;
 use brotli::{BrotliCompress, Decompressor};
 
-use super::{Coding, undecodable};
-use crate::error::{Damage, Error, Result};
+use super::{Coding, all, first};
+use crate::error::{Error, Result};
 
 /// Bytes that the decoder is fed at a time.
 const FEED: usize = 64 * 1024;
@@ -30,12 +30,7 @@ impl Coding for Brotli {
     }
 
     fn decode(&self, stored: &[u8], _: &[u8], plain: &mut [u8]) -> Result<()> {
-        let mut reader = Decompressor::new(stored, FEED);
-        reader.read_exact(plain).map_err(|error| undecodable(&error))?;
-        match reader.read(&mut [0]) {
-            Ok(0) => Ok(()),
-            _ => Err(Damage::Undecodable.into()),
-        }
+        all(Decompressor::new(stored, FEED), plain)
     }
 
     fn decode_head(
@@ -45,8 +40,7 @@ impl Coding for Brotli {
         _: usize,
         plain: &mut [u8],
     ) -> Option<Result<()>> {
-        let mut reader = Decompressor::new(stored, FEED);
-        Some(reader.read_exact(plain).map_err(|error| undecodable(&error)))
+        Some(first(Decompressor::new(stored, FEED), plain))
     }
 
     fn encoding_memory(&self, level: i32, len: usize) -> u64 {

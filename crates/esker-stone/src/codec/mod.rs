@@ -86,7 +86,7 @@ impl Coding for Plain {
         _: usize,
         plain: &mut [u8],
     ) -> Option<Result<()>> {
-        Some(stored.read_exact(plain).map_err(|error| undecodable(&error)))
+        Some(first(stored, plain))
     }
 
     fn encoding_memory(&self, _: i32, _: usize) -> u64 {
@@ -102,6 +102,20 @@ impl Coding for Plain {
 fn undecodable(error: &std::io::Error) -> Error {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     inner.copied().unwrap_or(Error::Damaged(Damage::Undecodable))
+}
+
+/// Fills `plain` with the first bytes that a decoder gives.
+fn first(mut decoder: impl Read, plain: &mut [u8]) -> Result<()> {
+    decoder.read_exact(plain).map_err(|error| undecodable(&error))
+}
+
+/// Fills `plain` with all that a decoder gives: its end must follow.
+fn all(mut decoder: impl Read, plain: &mut [u8]) -> Result<()> {
+    first(&mut decoder, plain)?;
+    match decoder.read(&mut [0]) {
+        Ok(0) => Ok(()),
+        _ => Err(Damage::Undecodable.into()),
+    }
 }
 
 /// A failure of ours on its way through a decoder's reader.

@@ -4,8 +4,8 @@ use std::io::{Read, Write as _};
 
 use lzma_rust2::{Lzma2Options, Lzma2Reader, Lzma2Writer};
 
-use super::{Coding, undecodable};
-use crate::error::{Damage, Error, Result};
+use super::{Coding, all, first};
+use crate::error::{Error, Result};
 
 /// The smallest dictionary that LZMA has.
 const DICTIONARY_MIN: usize = 4096;
@@ -28,13 +28,8 @@ impl Coding for Xz {
     }
 
     fn decode(&self, stored: &[u8], _: &[u8], plain: &mut [u8]) -> Result<()> {
-        let mut reader = Lzma2Reader::new(stored, dictionary(plain.len()), None);
-        reader.read_exact(plain).map_err(|error| undecodable(&error))?;
-        // The end marker follows, and nothing else.
-        match reader.read(&mut [0]) {
-            Ok(0) => Ok(()),
-            _ => Err(Damage::Undecodable.into()),
-        }
+        // Behind the bytes follows the end marker, and nothing else.
+        all(Lzma2Reader::new(stored, dictionary(plain.len()), None), plain)
     }
 
     fn decode_head(
@@ -44,8 +39,7 @@ impl Coding for Xz {
         whole: usize,
         plain: &mut [u8],
     ) -> Option<Result<()>> {
-        let mut reader = Lzma2Reader::new(stored, dictionary(whole), None);
-        Some(reader.read_exact(plain).map_err(|error| undecodable(&error)))
+        Some(first(Lzma2Reader::new(stored, dictionary(whole), None), plain))
     }
 
     fn encoding_memory(&self, _: i32, len: usize) -> u64 {

@@ -96,9 +96,7 @@ impl Blocks {
         }
         let categories: Vec<_> = rows.iter().map(|row| row.category.into()).collect();
         group.numbers(CATEGORY, &categories);
-        let mut plain = Vec::new();
-        group.finish(&mut plain);
-        plain
+        group.page()
     }
 
     /// From the plain bytes of a page.

@@ -3,7 +3,7 @@
 use esker::Ino;
 use esker::limits::FILE_SIZE_MAX;
 
-use super::{rising, steps};
+use super::{count_before, rising, write_rising};
 use crate::column::{Numbers, apply, difference, unzigzag, zigzag};
 use crate::error::{Damage, Result};
 use crate::group::{Group, GroupWriter, Measure};
@@ -92,8 +92,7 @@ impl Extents {
     pub fn encode(rows: &[Extent], measure: Measure) -> Vec<u8> {
         let mut group = GroupWriter::new(kind::EXTENT, rows.len(), measure);
         let inos: Vec<_> = rows.iter().map(|row| row.ino.0).collect();
-        group.numbers(INO, &inos[..inos.len().min(1)]);
-        group.numbers(INO + 1, &steps(&inos, 0));
+        write_rising(&mut group, (INO, INO + 1), &inos, 0);
         let mut counts = Vec::with_capacity(rows.len());
         let (mut aliases, mut lens, mut segments, mut slots, mut offsets) =
             (vec![], vec![], vec![], vec![], vec![]);
@@ -121,9 +120,7 @@ impl Extents {
         group.numbers(SEGMENT, &segments);
         group.numbers(SLOT, &slots);
         group.numbers(OFFSET, &offsets);
-        let mut plain = Vec::new();
-        group.finish(&mut plain);
-        plain
+        group.page()
     }
 
     /// From the plain bytes of a page.
@@ -189,13 +186,9 @@ impl Extents {
     /// The row of the stretch that holds a byte of a file, or would.
     #[must_use]
     pub fn holding(&self, ino: Ino, at: u64) -> Option<usize> {
-        let (mut low, mut high) = (0, self.inos.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            let before = (self.inos[middle], self.starts.get(middle)) <= (ino.0, at);
-            if before { low = middle + 1 } else { high = middle }
-        }
-        low.checked_sub(1).filter(|&row| self.inos.get(row) == Some(&ino.0))
+        let not_behind = |row: usize| (self.inos[row], self.starts.get(row)) <= (ino.0, at);
+        let count = count_before(self.inos.len(), not_behind);
+        count.checked_sub(1).filter(|&row| self.inos.get(row) == Some(&ino.0))
     }
 
     /// A row.

@@ -3,7 +3,7 @@
 use esker::limits::SYMLINK_LEN_MAX;
 use esker::{Attr, Flags, Ino, Kind, Time};
 
-use super::{ends, rising, steps, value};
+use super::{ends, rising, value, write_rising};
 use crate::column::{Numbers, apply, difference, unzigzag, zigzag};
 use crate::error::{Damage, Result};
 use crate::group::{Group, GroupWriter, Measure};
@@ -96,8 +96,7 @@ impl Inodes {
     pub fn encode(inodes: &[Inode], measure: Measure) -> Vec<u8> {
         let mut group = GroupWriter::new(kind::INODE, inodes.len(), measure);
         let inos: Vec<_> = inodes.iter().map(|inode| inode.ino.0).collect();
-        group.numbers(INO, &inos[..inos.len().min(1)]);
-        group.numbers(INO + 1, &steps(&inos, 1));
+        write_rising(&mut group, (INO, INO + 1), &inos, 1);
         let rows: Vec<_> = inodes.iter().map(row).collect();
         for column in MODE..INLINE {
             group.numbers(column, &rows.iter().map(|row| row[place(column)]).collect::<Vec<_>>());
@@ -106,9 +105,7 @@ impl Inodes {
         group.numbers(INLINE, &lens);
         let inline: Vec<u8> = inodes.iter().flat_map(|inode| inode.inline.clone()).collect();
         group.bytes(INLINE + 1, &inline);
-        let mut plain = Vec::new();
-        group.finish(&mut plain);
-        plain
+        group.page()
     }
 
     /// From the plain bytes of a page.

@@ -11,7 +11,7 @@ pub mod pages;
 pub mod xattrs;
 
 use crate::error::{Damage, Result};
-use crate::group::Group;
+use crate::group::{Group, GroupWriter};
 
 /// Numbers that rise or stay: the first, and steps from each to the next (the first step is 0).
 /// `least` is the least step.
@@ -32,11 +32,22 @@ fn rising(group: &Group<'_>, columns: (u8, u8), least: u64) -> Result<Vec<u64>> 
     Ok(numbers)
 }
 
-/// The steps of [`rising`].
-fn steps(numbers: &[u64], least: u64) -> Vec<u64> {
+/// Writes down what [`rising`] reads.
+fn write_rising(group: &mut GroupWriter, columns: (u8, u8), numbers: &[u64], least: u64) {
     let mut steps = vec![0; numbers.len().min(1)];
     steps.extend(numbers.windows(2).map(|two| two[1].saturating_sub(two[0]).saturating_sub(least)));
-    steps
+    group.numbers(columns.0, &numbers[..numbers.len().min(1)]);
+    group.numbers(columns.1, &steps);
+}
+
+/// How many of `count` rows `before` holds for; it holds for none behind one that it does not hold for.
+fn count_before(count: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low.midpoint(high);
+        if before(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }
 
 /// Values of a byte column: where each ends.

@@ -3,7 +3,7 @@
 use esker::limits::NAME_LEN_MAX;
 use esker::{Ino, Kind, Name};
 
-use super::{rising, steps};
+use super::{count_before, rising, write_rising};
 use crate::column::{Numbers, apply, difference};
 use crate::error::{Damage, Result};
 use crate::group::{Group, GroupWriter, Measure};
@@ -50,8 +50,7 @@ impl Names {
     pub fn encode(rows: &[Named], measure: Measure) -> Vec<u8> {
         let mut group = GroupWriter::new(kind::NAME, rows.len(), measure);
         let dirs: Vec<_> = rows.iter().map(|row| row.dir.0).collect();
-        group.numbers(DIR, &dirs[..dirs.len().min(1)]);
-        group.numbers(DIR + 1, &steps(&dirs, 0));
+        write_rising(&mut group, (DIR, DIR + 1), &dirs, 0);
         let mut names = Strings::default();
         rows.iter().for_each(|row| names.push(&row.name));
         names.write(&mut group, NAME);
@@ -62,9 +61,7 @@ impl Names {
         group.numbers(CHILD + 1, &children);
         let kinds = rows.iter().map(|row| u64::from(row.kind.dirent_type()));
         group.numbers(KIND, &kinds.collect::<Vec<_>>());
-        let mut plain = Vec::new();
-        group.finish(&mut plain);
-        plain
+        group.page()
     }
 
     /// From the plain bytes of a page.
@@ -109,13 +106,8 @@ impl Names {
     /// The first row that is not before this name.
     #[must_use]
     pub fn lower_bound(&self, dir: Ino, name: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.dirs.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            let before = (self.dirs[middle], self.names.get(middle)) < (dir.0, name);
-            if before { low = middle + 1 } else { high = middle }
-        }
-        low
+        let before = |row: usize| (self.dirs[row], self.names.get(row)) < (dir.0, name);
+        count_before(self.dirs.len(), before)
     }
 
     /// The directory of a row.

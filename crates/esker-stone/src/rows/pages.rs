@@ -1,6 +1,7 @@
 //! Rows of an inner page: the pages below it. Layers and block indexes of the root page are such rows
 //! too.
 
+use super::count_before;
 use crate::check::Hash;
 use crate::codec::Codec;
 use crate::column::Numbers;
@@ -117,9 +118,7 @@ impl Inner {
     pub fn encode(children: &[Child], level: u8, measure: Measure) -> Vec<u8> {
         let mut group = GroupWriter::new(kind::PAGE, children.len(), measure);
         write(&mut group, children, level);
-        let mut plain = Vec::new();
-        group.finish(&mut plain);
-        plain
+        group.page()
     }
 
     /// From the plain bytes of a page.
@@ -166,12 +165,7 @@ impl Inner {
     /// The page that would hold `key`: the last one whose key is not greater.
     #[must_use]
     pub fn with_key(&self, key: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.keys.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.keys.get(middle) <= key { low = middle + 1 } else { high = middle }
-        }
-        low.saturating_sub(1)
+        count_before(self.keys.len(), |row| self.keys.get(row) <= key).saturating_sub(1)
     }
 
     /// The page that holds the entry with this rank here.

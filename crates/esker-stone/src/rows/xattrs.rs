@@ -3,7 +3,7 @@
 use esker::limits::{XATTR_NAME_LEN_MAX, XATTR_VALUE_LEN_MAX};
 use esker::{Ino, XattrName};
 
-use super::{ends, rising, steps, value};
+use super::{count_before, ends, rising, value, write_rising};
 use crate::error::{Damage, Result};
 use crate::group::{Group, GroupWriter, Measure};
 use crate::key::kind;
@@ -40,16 +40,13 @@ impl Xattrs {
     pub fn encode(rows: &[Xattr], measure: Measure) -> Vec<u8> {
         let mut group = GroupWriter::new(kind::XATTR, rows.len(), measure);
         let inos: Vec<_> = rows.iter().map(|row| row.ino.0).collect();
-        group.numbers(INO, &inos[..inos.len().min(1)]);
-        group.numbers(INO + 1, &steps(&inos, 0));
+        write_rising(&mut group, (INO, INO + 1), &inos, 0);
         let mut names = Strings::default();
         rows.iter().for_each(|row| names.push(&row.name));
         names.write(&mut group, NAME);
         group.numbers(VALUE, &rows.iter().map(|row| row.value.len() as u64).collect::<Vec<_>>());
         group.bytes(VALUE + 1, &rows.iter().flat_map(|row| row.value.clone()).collect::<Vec<_>>());
-        let mut plain = Vec::new();
-        group.finish(&mut plain);
-        plain
+        group.page()
     }
 
     /// From the plain bytes of a page.
@@ -85,13 +82,8 @@ impl Xattrs {
     /// The first row that is not before this attribute.
     #[must_use]
     pub fn lower_bound(&self, ino: Ino, name: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.inos.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            let before = (self.inos[middle], self.names.get(middle)) < (ino.0, name);
-            if before { low = middle + 1 } else { high = middle }
-        }
-        low
+        let before = |row: usize| (self.inos[row], self.names.get(row)) < (ino.0, name);
+        count_before(self.inos.len(), before)
     }
 
     /// A row: whose, its name, its value.
