@@ -3,11 +3,10 @@
 //! Above: `verbs::mount`. Below: `homes`, the core, the door. Invariant: whatever fails before the
 //! mount answers leaves nothing mounted; whatever ends us afterwards unmounts first.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::path::Path;
+use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use esker::posix::Fs;
 use esker::store::{ReadOnly, Store};
@@ -22,9 +21,6 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::import::{self, Filled};
 use crate::options::Options;
 use crate::{homes, housekeeping, log, mounts};
-
-/// A mount that has not answered by then never will.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What to serve.
 pub struct Plan<'a> {
@@ -116,7 +112,9 @@ impl Served {
     }
 }
 
-/// Mounts what is ready, and answers when the mount does.
+/// Mounts what is ready, and returns when the kernel and we have agreed: from then on whoever asks the mount is
+/// answered. We never ask it ourselves: a thread of ours that waits for an answer of ours, when we are killed,
+/// cannot die, and while it lives the kernel does not know that nobody will answer.
 fn attach<S>(fs: Arc<Fs<S>>, dir: &Path, options: &Options) -> Outcome<Served>
 where
     S: Store + Send + Sync + 'static,
@@ -132,7 +130,6 @@ where
     let door = Arc::new(Door::new(fs, options.mount.door()));
     let running = converse(device, door, &options.mount).map_err(|error| unable(&error))?;
     let mounted = Arc::new(mounted);
-    answers(mounted.dir())?;
     obey(signals, Arc::clone(&mounted))?;
     let report = json!({
         "mounted": mounted.dir().to_string_lossy(),
@@ -140,21 +137,6 @@ where
         "pid": std::process::id(),
     });
     Ok(Served { running, mounted, report })
-}
-
-/// Waits until statfs(2) on the mount answers.
-fn answers(dir: &Path) -> Outcome {
-    let (sender, receiver) = mpsc::channel();
-    let place: PathBuf = dir.to_owned();
-    // In a thread of its own: a mount that never answers must not keep us.
-    thread::spawn(move || sender.send(rustix::fs::statfs(&place).map(drop)).ok());
-    let why = match receiver.recv_timeout(PATIENCE) {
-        Ok(Ok(())) => return Ok(()),
-        Ok(Err(errno)) => io::Error::from(errno).to_string(),
-        Err(_) => format!("no answer for {} seconds", PATIENCE.as_secs()),
-    };
-    let what = format!("the new mount does not answer ({why})");
-    Err(Failure::at(Exit::Failed, &what, dir, "it was unmounted again"))
 }
 
 /// A thread that unmounts and ends the process at the first signal, lazily if the mount is in use.

@@ -146,7 +146,7 @@ fn bytes_below_the_largest_size_are_kept() {
     }
     const EFBIG: i32 = 27;
     const LIMIT: u64 = 1 << 20;
-    let mount = Mount::esker("limit", "size=64m,file_size=1m").expect("esker");
+    let mount = Mount::esker("limit", "size=64m,file_size=1m,writeback").expect("esker");
     let path = mount.path().join("f");
     let file = File::create_new(&path).expect("a name");
     file.write_all_at(&[1; 20], LIMIT - 10).expect("the kernel takes it");
