@@ -1,7 +1,7 @@
 //! Every way in which a call can fail, and the errno that Linux has for it.
 
 /// The result of every call of the core.
-pub type Result<T> = core::result::Result<T, Error>;
+pub type Result<T, E = Error> = core::result::Result<T, E>;
 
 /// Why a call was refused. Each variant is one errno; doors translate, nobody else does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,11 +7,20 @@
 
 use core::ops::ControlFlow;
 
-use crate::attr::{Attr, Kind};
+use crate::attr::{Attr, Kind, Time};
 use crate::error::{Error, Result};
 use crate::ids::{Cursor, Ino, Span};
 use crate::limits::CHANGES_MAX;
 use crate::name::{Name, XattrName};
+
+/// What is done with an inode's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// They are read.
+    Read,
+    /// They are written.
+    Write,
+}
 
 /// Go on, or stop here.
 pub type Flow = ControlFlow<()>;
@@ -71,6 +80,21 @@ pub trait View {
     /// Bytes of a file, or a symlink's target, from `at`; how many there were. Short only at the end of the file.
     fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize>;
 
+    /// As [`read`](Self::read), quickly, where a read of the inode at `now` was told to leave its attributes alone
+    /// ([`warm`](Self::warm)) and they have not changed since; `None` where it is to be done at length.
+    #[inline]
+    fn reread(&self, ino: Ino, at: u64, target: &mut [u8], now: Time) -> Result<Option<usize>> {
+        let _ = (ino, at, target, now);
+        Ok(None)
+    }
+
+    /// Another use of this kind at the same time `now` would leave the inode's attributes as they are, but for its
+    /// size, until they change. A hint, which a home may forget.
+    #[inline]
+    fn warm(&self, ino: Ino, after: Use, now: Time) {
+        let _ = (ino, after, now);
+    }
+
     /// The first run of data at or behind `at` and before the end of the file; `None` when there is only hole
     /// left. A run that holds `at` begins at `at`.
     fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>>;
@@ -93,6 +117,15 @@ pub trait Store: View {
 
     /// Applies the changes in their order, all of them or, on an error, none.
     fn commit(&self, batch: &Batch<'_>) -> Result<()>;
+
+    /// Writes as [`Change::Write`] alone would, quickly, where a write to the inode at `now` was told to leave its
+    /// attributes alone ([`warm`](View::warm)) and they have not changed since; `false`, and nothing has
+    /// happened, where it is to be done at length.
+    #[inline]
+    fn rewrite(&self, ino: Ino, at: u64, source: &[u8], now: Time) -> Result<bool> {
+        let _ = (ino, at, source, now);
+        Ok(false)
+    }
 
     /// Gives back space that the home took beyond the end of a file on speculation; nothing that a
     /// [`View`] answers changes but `blocks`.

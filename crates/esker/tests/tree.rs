@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use esker::error::{Error, Result};
 use esker::ground::{Budget, Lender};
 use esker::limits::{KEY_LEN_MAX, PAGE_SIZE, VALUE_LEN_MAX};
-use esker::tree::{Finger, HeapPages, NodeHeader, NodeSlot, Page, PageId, Pages, Tree};
+use esker::tree::{Finger, HeapPages, NodeHeader, NodeSlot, Page, PageId, PageMut, Pages, Tree};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -299,7 +299,7 @@ impl Pages for Scarce {
         self.heap.get(id)
     }
 
-    fn edit(&mut self, id: PageId) -> Result<&mut Page> {
+    fn edit(&mut self, id: PageId) -> Result<PageMut<'_>> {
         self.heap.edit(id)
     }
 
@@ -411,10 +411,11 @@ fn hostile_pages_neither_panic_nor_loop() {
             let id = ids[rng.below(ids.len())];
             let other = *tree.pages().get(ids[rng.below(ids.len())]).unwrap();
             let noise = rng.bytes(PAGE_SIZE);
-            let page = tree.pages_mut().edit(id).unwrap();
+            let mut page = tree.pages_mut().edit(id).unwrap();
+            let page = page.part(0..PAGE_SIZE).unwrap();
             match rng.below(10) {
                 // A page in another's place: the same page twice, a leaf as its own parent.
-                0 => *page = other,
+                0 => page.copy_from_slice(&other),
                 1 => page.copy_from_slice(&noise),
                 2 => page.fill(if rng.below(2) == 0 { 0 } else { 255 }),
                 // A sound header over noise.
@@ -444,7 +445,7 @@ fn check_sees_damage() {
         }
         let id = PageId(rng.below(tree.pages().used()) as u32);
         let at = rng.below(NodeHeader::SIZE + 10 * NodeSlot::SIZE);
-        tree.pages_mut().edit(id).unwrap()[at] ^= 1 << rng.below(8);
+        tree.pages_mut().edit(id).unwrap().part(at..at + 1).unwrap()[0] ^= 1 << rng.below(8);
         seen += usize::from(tree.check() == Err(Error::Corrupt));
     }
     // A flipped bit may make another sound key.
@@ -470,7 +471,7 @@ fn pages_come_and_go() {
     pages.free(ids[1]);
     assert_eq!((pages.bytes(), pages.used()), (2 * PAGE_SIZE, 2));
     assert_eq!(pages.get(ids[1]), Err(Error::Corrupt));
-    assert_eq!(pages.edit(PageId(u32::MAX)), Err(Error::Corrupt));
+    assert_eq!(pages.edit(PageId(u32::MAX)).err(), Some(Error::Corrupt));
     // A vacant number comes before a new one.
     assert_eq!(pages.allocate(), Ok(ids[1]));
     // As many as were reserved stay when they are freed.

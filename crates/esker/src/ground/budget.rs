@@ -38,6 +38,11 @@ impl Budget {
         debug_assert!(before >= bytes, "more given than taken");
     }
 
+    /// As if nothing had happened since `used` bytes were in use.
+    pub fn reset(&self, used: u64) {
+        self.used.store(used, Relaxed);
+    }
+
     /// Bytes in use; more than the total after [`force`](Self::force).
     #[must_use]
     pub fn used(&self) -> u64 {

@@ -26,8 +26,54 @@ pub trait Memory {
         let _ = (at, len);
     }
 
+    /// Everything written since the last call belongs together, and is now whole: a memory that outlives a kill
+    /// comes back as of the last such call, or of the one that was under way if that got far enough.
+    fn whole(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns once what is whole would survive a loss of power, as far as the memory promises that.
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Who can do more for what a home keeps outside of this memory.
     fn lender(&self) -> Option<&'static dyn Lender> {
         None
+    }
+}
+
+/// A memory that somebody else owns.
+impl<M: Memory + ?Sized> Memory for &M {
+    fn size(&self) -> u64 {
+        (**self).size()
+    }
+
+    fn grow(&self, size: u64) -> Result<()> {
+        (**self).grow(size)
+    }
+
+    fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        (**self).read(at, target)
+    }
+
+    fn write(&self, at: u64, source: &[u8]) -> Result<()> {
+        (**self).write(at, source)
+    }
+
+    fn release(&self, at: u64, len: u64) {
+        (**self).release(at, len);
+    }
+
+    fn whole(&self) -> Result<()> {
+        (**self).whole()
+    }
+
+    fn sync(&self) -> Result<()> {
+        (**self).sync()
+    }
+
+    fn lender(&self) -> Option<&'static dyn Lender> {
+        (**self).lender()
     }
 }

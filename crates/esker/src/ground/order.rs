@@ -20,6 +20,7 @@
 //! - An inode of an overlay's lower home that changes for the first time is brought up beside no other of its shard
 //!   (`overlay::state`), for as long as the lower takes to tell its attributes. The table of what was brought up
 //!   is locked for a look at a time.
+//! - A home that lies in its memory as a whole takes one commit at a time: a change waits for any other.
 //! - Budget, inode numbers and counters are atomic numbers: nobody waits for them.
 //! - Doors: no lock of theirs is held during a call of `Fs`, and nothing is taken while one is,
 //!   so they have no rank. A request waits for a worker of its door.
@@ -42,12 +43,18 @@ pub enum Rank {
     Lift,
     /// `overlay::state`: what was brought up; numbered by shard. Nothing is taken while one is held.
     Overlay,
+    /// `memory::resident`: a commit to a home that lies in its memory as a whole. There is one.
+    Turn,
     /// `memory::home`: the keys of one group of inodes; numbered by group. A reader holds one of them.
     SubTree,
     /// `memory::space`: which space has several users. There is one.
     Uses,
     /// `memory::space`: which space is free. There is one.
     Space,
+    /// `memory::resident`: pages of one tree that are at hand; numbered by tree, and held one at a time.
+    Cache,
+    /// `memory::resident`: which pages are free. There is one.
+    Spare,
     /// `ground::heap`: which blocks there are. There is one.
     Blocks,
     /// `ground::heap`: a block's bytes; numbered by block, and held one at a time.

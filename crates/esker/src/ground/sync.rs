@@ -54,6 +54,10 @@ mod real {
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
+        /// Nobody else can hold it.
+        pub fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+        }
     }
 }
 
@@ -100,6 +104,10 @@ mod real {
         /// There is no other thread to wait for.
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.borrow_mut()
+        }
+        /// Nobody else can hold it.
+        pub fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut()
         }
     }
 }
@@ -161,6 +169,10 @@ mod checked {
         pub fn lock(&self) -> MutexGuard<'_, T> {
             let taken = Taken::new(self.place);
             Guard { guard: self.lock.lock(), _taken: taken }
+        }
+        /// Nobody else can hold it.
+        pub fn get_mut(&mut self) -> &mut T {
+            self.lock.get_mut()
         }
     }
 

@@ -7,6 +7,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use super::base::{Base, Sheets};
 use super::extents::Extent;
 use super::finding::Finding;
 use super::home::Home;
@@ -15,7 +16,6 @@ use super::record::{self, Record};
 use super::subtree::SubTree;
 use crate::attr::Kind;
 use crate::error::{Error, Result};
-use crate::ground::Memory;
 use crate::ids::{Cursor, Ino};
 use crate::limits::GRANULE;
 use crate::store::{Entry, Flow};
@@ -48,9 +48,11 @@ struct Survey {
     /// Where the number of extents that name granules changes, and by how much.
     uses: BTreeMap<u64, i64>,
     findings: Vec<Finding>,
+    /// Inodes that are noted to be without names, in order.
+    orphans: Vec<Ino>,
 }
 
-impl<M: Memory> Home<M> {
+impl<B: Base> Home<B> {
     /// Everything that contradicts itself; empty when the home is sound. An inode without names
     /// whose link count says so is not a finding: somebody may hold it
     /// ([`orphans`](Self::orphans)).
@@ -60,14 +62,19 @@ impl<M: Memory> Home<M> {
         for (group, tree) in self.trees.iter().enumerate() {
             let tree = tree.read();
             pages += tree.bytes();
-            let walked = tree.check().and_then(|_| survey.walk(group, &tree));
+            let walked = tree.check().and_then(|_| survey.walk(group, B::GROUPS, &tree));
             if let Err(error) = walked {
                 survey.findings.push(Finding::Tree { group, error });
             }
         }
         survey.follow_entries();
         survey.weigh_inodes();
-        self.compare_uses(&mut survey);
+        if let Err(error) = self.compare_uses(&mut survey) {
+            survey.findings.push(Finding::Accounts { error });
+        }
+        if B::LASTING {
+            survey.compare_orphans();
+        }
         let used = self.budget.used();
         let found = pages + self.space.claimed() * GRANULE;
         if used != found {
@@ -107,8 +114,11 @@ impl<M: Memory> Home<M> {
     }
 
     /// Compares how often granules are named with how often they should be.
-    fn compare_uses(&self, survey: &mut Survey) {
-        let (end, free) = self.space.survey();
+    fn compare_uses(&self, survey: &mut Survey) -> Result<()> {
+        let (end, free) = self.space.survey()?;
+        if !self.space.mirrored()? {
+            survey.findings.push(Finding::FreeByLength);
+        }
         let mut counted: BTreeMap<u64, i64> = BTreeMap::new();
         let mut count = |start: u64, len: u64, by: i64| {
             *counted.entry(start).or_default() += by;
@@ -116,7 +126,8 @@ impl<M: Memory> Home<M> {
         };
         count(0, end, 1);
         free.iter().for_each(|run| count(run.start, run.len, -1));
-        let shared = self.space.shared_runs();
+        B::own_runs(self)?.iter().for_each(|run| count(run.start, run.len, -1));
+        let shared = self.space.shared_runs()?;
         shared.iter().for_each(|(run, uses)| count(run.start, run.len, i64::from(*uses) - 1));
         let mut edges: Vec<u64> = counted.keys().chain(survey.uses.keys()).copied().collect();
         edges.sort_unstable();
@@ -136,15 +147,16 @@ impl<M: Memory> Home<M> {
                 }
             }
         }
+        Ok(())
     }
 }
 
 impl Survey {
     /// Every key of a sub-tree.
-    fn walk(&mut self, group: usize, tree: &SubTree) -> Result<()> {
+    fn walk<P: Sheets>(&mut self, group: usize, groups: usize, tree: &SubTree<P>) -> Result<()> {
         tree.scan(&[], |key, value| {
             match keys::parse(key) {
-                Some((ino, rest)) if keys::group(ino) == group => {
+                Some((ino, rest)) if keys::group(ino, groups) == group => {
                     self.look(tree, ino, rest, value);
                 }
                 _ => self.findings.push(Finding::Key { group }),
@@ -153,7 +165,10 @@ impl Survey {
         })
     }
 
-    fn look(&mut self, tree: &SubTree, ino: Ino, rest: Rest<'_>, value: &[u8]) {
+    fn look<P: Sheets>(&mut self, tree: &SubTree<P>, ino: Ino, rest: Rest<'_>, value: &[u8]) {
+        if let Rest::Orphan(ino) = rest {
+            return self.orphans.push(ino);
+        }
         if rest == Rest::Inode {
             return self.look_at_record(ino, value);
         }
@@ -168,13 +183,13 @@ impl Survey {
         let fits = match rest {
             Rest::Name(_) | Rest::Seq(_) => seen.kind == Kind::Directory,
             Rest::Extent(_) => seen.record.has_content(),
-            Rest::Inode | Rest::Xattr(..) => true,
+            Rest::Inode | Rest::Xattr(..) | Rest::Orphan(_) => true,
         };
         if !fits {
             return self.findings.push(Finding::Misplaced { ino });
         }
         let looked = match rest {
-            Rest::Inode => Ok(()),
+            Rest::Inode | Rest::Orphan(_) => Ok(()),
             Rest::Name(name) => self.look_at_name(tree, ino, name, value),
             Rest::Seq(seq) => self.look_at_seq(tree, ino, seq, value),
             Rest::Xattr(name, piece) => {
@@ -213,7 +228,13 @@ impl Survey {
         self.inodes.insert(ino, seen);
     }
 
-    fn look_at_name(&mut self, tree: &SubTree, dir: Ino, name: &[u8], value: &[u8]) -> Result<()> {
+    fn look_at_name<P: Sheets>(
+        &mut self,
+        tree: &SubTree<P>,
+        dir: Ino,
+        name: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
         let entry = record::entry(value)?;
         let mirrored = tree.get(&keys::seq(dir, entry.seq), |value| {
             record::listed(entry.seq, value).is_ok_and(|found| found == (entry, name))
@@ -225,7 +246,13 @@ impl Survey {
         Ok(())
     }
 
-    fn look_at_seq(&mut self, tree: &SubTree, dir: Ino, seq: Cursor, value: &[u8]) -> Result<()> {
+    fn look_at_seq<P: Sheets>(
+        &mut self,
+        tree: &SubTree<P>,
+        dir: Ino,
+        seq: Cursor,
+        value: &[u8],
+    ) -> Result<()> {
         let (entry, name) = record::listed(seq, value)?;
         let same = |value: &[u8]| record::entry(value).is_ok_and(|found| found == entry);
         if tree.get(&keys::name(dir, name), same)? != Some(true) {
@@ -248,6 +275,17 @@ impl Survey {
         *self.uses.entry(extent.place).or_default() += 1;
         *self.uses.entry(extent.place.saturating_add(extent.len)).or_default() -= 1;
         Ok(())
+    }
+
+    /// Inodes that are noted to be without names, against those that are.
+    fn compare_orphans(&mut self) {
+        let orphans = self.inodes.iter().filter(|(_, seen)| seen.record.nlink == 0);
+        let found: Vec<Ino> = orphans.map(|(&ino, _)| ino).collect();
+        let unnoted = found.iter().filter(|ino| self.orphans.binary_search(ino).is_err());
+        let wrong = self.orphans.iter().filter(|ino| found.binary_search(ino).is_err());
+        let findings = unnoted.chain(wrong).map(|&ino| Finding::Orphan { ino });
+        let findings: Vec<Finding> = findings.collect();
+        self.findings.extend(findings);
     }
 
     /// From every name to its inode.

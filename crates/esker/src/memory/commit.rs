@@ -13,6 +13,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
+use super::base::{Base, Sheets};
 use super::extents::{Extent, Step};
 use super::few::{Few, Row};
 use super::free::Runs;
@@ -41,27 +42,28 @@ struct Targets {
 }
 
 impl Targets {
-    fn new<M>(plan: &Plan<'_, '_, M>) -> Self {
+    fn new<B: Base>(plan: &Plan<'_, '_, B>) -> Self {
         let mut targets = Self::default();
         for staged in plan.inodes.iter().filter(|staged| staged.stored || !staged.dropped) {
             let mut puts = usize::from(staged.inline_changed);
             let steps = staged.window.difference();
             puts += steps.filter(|step| matches!(step, Step::Put(_))).count();
-            targets.add(staged.ino, if staged.dropped { 0 } else { puts });
+            puts += usize::from(B::LASTING && staged.becomes_orphan());
+            targets.add::<B>(staged.ino, if staged.dropped { 0 } else { puts });
         }
         for name in plan.names.iter() {
-            targets.add(name.dir, if name.now.is_some() { 2 } else { 0 });
+            targets.add::<B>(name.dir, if name.now.is_some() { 2 } else { 0 });
         }
         for xattr in &plan.xattrs {
             let pieces = xattr.value.map_or(0, |value| value.len() / XATTR_PIECE_LEN + 1);
-            targets.add(xattr.ino, pieces);
+            targets.add::<B>(xattr.ino, pieces);
         }
         targets.groups.sort_unstable();
         targets
     }
 
-    fn add(&mut self, ino: Ino, puts: usize) {
-        let group = keys::group(ino);
+    fn add<B: Base>(&mut self, ino: Ino, puts: usize) {
+        let group = keys::group(ino, B::GROUPS);
         self.total += puts;
         match self.groups.iter_mut().find(|(known, _)| *known == group) {
             Some((_, known)) => *known += puts,
@@ -71,32 +73,33 @@ impl Targets {
 }
 
 /// The sub-trees of a commit, locked in order.
-struct Locked<'h> {
-    trees: Row<(usize, WriteGuard<'h, SubTree>), 4>,
+struct Locked<'h, P: Sheets> {
+    trees: Row<(usize, WriteGuard<'h, SubTree<P>>), 4>,
+    groups: usize,
 }
 
-impl Locked<'_> {
-    fn of(&mut self, ino: Ino) -> Result<&mut SubTree> {
-        let group = keys::group(ino);
+impl<P: Sheets> Locked<'_, P> {
+    fn of(&mut self, ino: Ino) -> Result<&mut SubTree<P>> {
+        let group = keys::group(ino, self.groups);
         let found = self.trees.iter_mut().find(|(locked, _)| *locked == group);
         found.map(|(_, tree)| &mut **tree).ok_or(Error::Corrupt)
     }
 }
 
-impl Drop for Locked<'_> {
+impl<P: Sheets> Drop for Locked<'_, P> {
     fn drop(&mut self) {
         self.trees.iter_mut().for_each(|(_, tree)| tree.settle());
     }
 }
 
 /// A commit on its way. Whoever does not take it off leaves a broken home behind.
-struct Underway<'h, M> {
-    home: &'h Home<M>,
+struct Underway<'h, B: Base> {
+    home: &'h Home<B>,
     /// Whether what came so far can be given up without a trace.
     whole: bool,
 }
 
-impl<M> Drop for Underway<'_, M> {
+impl<B: Base> Drop for Underway<'_, B> {
     fn drop(&mut self) {
         if !self.whole {
             self.home.broken.store(true, Ordering::Release);
@@ -104,8 +107,9 @@ impl<M> Drop for Underway<'_, M> {
     }
 }
 
-impl<M: Memory> Home<M> {
+impl<B: Base> Home<B> {
     pub(super) fn apply(&self, batch: &Batch<'_>) -> Result<()> {
+        self.drop_left_behind()?;
         self.carry(self.may_overdraw(batch), |plan| {
             batch.changes().try_for_each(|change| plan.add(change))
         })
@@ -120,29 +124,47 @@ impl<M: Memory> Home<M> {
     fn carry<'a>(
         &self,
         overdraft: bool,
-        work_out: impl FnOnce(&mut Plan<'_, 'a, M>) -> Result<()>,
+        work_out: impl FnOnce(&mut Plan<'_, 'a, B>) -> Result<()>,
     ) -> Result<()> {
         if self.broken.load(Ordering::Acquire) {
             return Err(Error::Io);
         }
-        let mut underway = Underway { home: self, whole: false };
+        let mut underway = Underway { home: self, whole: true };
+        let mut turn = B::begin(self)?;
+        underway.whole = false;
         let mut plan = Plan::new(self, overdraft);
         let planned = work_out(&mut plan);
         let mut point_of_no_return = false;
-        let done = planned.and_then(|()| plan.carry_out(&mut point_of_no_return));
-        match done {
-            Err(_) if point_of_no_return => return Err(Error::Io),
-            Err(error) => {
-                self.space.let_go(&plan.ledger.shares);
-                self.space.let_go(&plan.ledger.claims);
-                underway.whole = true;
-                return Err(error);
+        let done = planned
+            .and_then(|()| plan.carry_out(&mut point_of_no_return))
+            .and_then(|()| self.wind_up(&plan, &mut point_of_no_return, &mut turn));
+        if let Err(error) = done {
+            // What is in the memory itself can be had again from there, whatever was changed here.
+            let undone = !B::LASTING && point_of_no_return
+                || B::give_up(self, &plan.ledger, &mut turn).is_ok();
+            if point_of_no_return || !undone {
+                return Err(Error::Io);
             }
-            Ok(()) => {}
+            underway.whole = true;
+            return Err(error);
         }
-        self.space.let_go(&plan.ledger.drops);
         underway.whole = true;
         Ok(())
+    }
+
+    /// After everything was applied.
+    fn wind_up(
+        &self,
+        plan: &Plan<'_, '_, B>,
+        point_of_no_return: &mut bool,
+        turn: &mut B::Turn<'_>,
+    ) -> Result<()> {
+        self.space.let_go(&plan.ledger.drops)?;
+        if B::LASTING {
+            self.space.settle()?;
+            *point_of_no_return = true;
+        }
+        B::finish(self, turn)
     }
 
     /// A full home can still be emptied, and names can be moved in it.
@@ -162,7 +184,7 @@ impl<M: Memory> Home<M> {
     }
 }
 
-impl<'h, M: Memory> Plan<'h, '_, M> {
+impl<'h, B: Base> Plan<'h, '_, B> {
     fn carry_out(&mut self, point_of_no_return: &mut bool) -> Result<()> {
         let jobs = &self.jobs;
         let visible = jobs.iter().position(|job| job.visible).unwrap_or(jobs.len());
@@ -176,7 +198,7 @@ impl<'h, M: Memory> Plan<'h, '_, M> {
         }
         let overdraft = self.overdraft || self.only_fills();
         let mut locked = Self::lock(self.home, &targets, overdraft)?;
-        *point_of_no_return = true;
+        *point_of_no_return |= !B::LASTING || visible < jobs.len();
         if !early {
             self.run(rest())?;
         }
@@ -196,14 +218,15 @@ impl<'h, M: Memory> Plan<'h, '_, M> {
     }
 
     /// Locks the sub-trees in order and makes sure of their pages.
-    fn lock(home: &'h Home<M>, targets: &Targets, overdraft: bool) -> Result<Locked<'h>> {
-        let mut locked = Locked { trees: Row::new() };
+    fn lock(home: &'h Home<B>, targets: &Targets, overdraft: bool) -> Result<Locked<'h, B::Pages>> {
+        let mut locked = Locked { trees: Row::new(), groups: B::GROUPS };
         for &(group, _) in &*targets.groups {
             locked.trees.push((group, home.trees[group].write()));
         }
         for ((_, tree), &(_, puts)) in locked.trees.iter_mut().zip(&*targets.groups) {
             if puts > 0 {
-                tree.reserve(puts, overdraft)?;
+                home.space.provide(tree.pages_for(puts), overdraft)?;
+                tree.reserve(puts, overdraft, || home.space.base.pages(&home.budget))?;
             }
         }
         Ok(locked)
@@ -234,9 +257,9 @@ impl<'h, M: Memory> Plan<'h, '_, M> {
     }
 }
 
-fn apply_inode<M>(
-    home: &Home<M>,
-    tree: &mut SubTree,
+fn apply_inode<B: Base>(
+    home: &Home<B>,
+    tree: &mut SubTree<B::Pages>,
     staged: &Staged,
     drops: &mut Runs,
 ) -> Result<()> {
@@ -252,8 +275,12 @@ fn apply_inode<M>(
     };
     if staged.dropped {
         // The record is the first of its keys.
-        tree.remove_range(&keys::inode(ino), &keys::first(Ino(ino.0 + 1)), &mut collect)?;
-        tree.inodes -= 1;
+        let behind = keys::first(Ino(ino.0.saturating_add(1)));
+        tree.remove_range(&keys::inode(ino), &behind, &mut collect)?;
+        if B::LASTING && staged.orphan {
+            tree.remove(&keys::orphan(ino))?;
+        }
+        tree.inodes = tree.inodes.saturating_sub(1);
         home.count_out(staged.ino);
         return failed;
     }
@@ -271,6 +298,13 @@ fn apply_inode<M>(
         }
     }
     apply_record(tree, staged)?;
+    if B::LASTING {
+        match (staged.orphan, staged.record.nlink == 0) {
+            (false, true) => tree.put(&keys::orphan(ino), &[])?,
+            (true, false) => tree.remove(&keys::orphan(ino))?,
+            _ => {}
+        }
+    }
     if !staged.stored {
         tree.inodes += 1;
         home.count_in(staged.ino);
@@ -278,7 +312,7 @@ fn apply_inode<M>(
     Ok(())
 }
 
-fn apply_record(tree: &mut SubTree, staged: &Staged) -> Result<()> {
+fn apply_record<P: Sheets>(tree: &mut SubTree<P>, staged: &Staged) -> Result<()> {
     let head = staged.record.encode();
     let key = keys::inode(staged.ino);
     match &staged.inline {
@@ -296,7 +330,7 @@ fn apply_record(tree: &mut SubTree, staged: &Staged) -> Result<()> {
     }
 }
 
-fn apply_name(tree: &mut SubTree, staged: &StagedName<'_>) -> Result<()> {
+fn apply_name<P: Sheets>(tree: &mut SubTree<P>, staged: &StagedName<'_>) -> Result<()> {
     let (dir, name) = (staged.dir, staged.name.bytes());
     let key = keys::name(dir, name);
     let stays = staged.stored.map(|entry| entry.seq) == staged.now.map(|entry| entry.seq);
@@ -324,7 +358,7 @@ fn apply_name(tree: &mut SubTree, staged: &StagedName<'_>) -> Result<()> {
     tree.put(&keys::seq(dir, now.seq), &value[..head.len() + name.len()])
 }
 
-fn apply_xattr(tree: &mut SubTree, staged: &StagedXattr<'_>) -> Result<()> {
+fn apply_xattr<P: Sheets>(tree: &mut SubTree<P>, staged: &StagedXattr<'_>) -> Result<()> {
     let (ino, name) = (staged.ino, staged.name.bytes());
     let mut pieces = 0;
     if let Some(value) = staged.value {

@@ -6,6 +6,7 @@
 
 use core::ops::Range;
 
+use super::base::Sheets;
 use super::few::Few;
 use super::free::Run;
 use super::keys::{self, Rest};
@@ -13,9 +14,12 @@ use super::record::ExtentValue;
 use super::subtree::SubTree;
 use crate::error::{Error, Result};
 use crate::ids::Ino;
-use crate::limits::GRANULE;
+use crate::limits::{FILE_SIZE_MAX, GRANULE};
 use crate::store::Flow;
 
+/// Past the last granule of any file and of any memory. An extent's ends may lie a little behind: nothing that
+/// is counted in bytes overflows there.
+const GRANULES_MAX: u64 = FILE_SIZE_MAX / GRANULE;
 /// Most granules of one extent: what its value can tell.
 const LEN_MAX: u64 = u32::MAX as u64;
 
@@ -72,7 +76,7 @@ impl Extent {
         let value = ExtentValue::decode(value).ok_or(Error::Corrupt)?;
         let (place, unwritten) = (value.place / GRANULE, value.place & 1 != 0);
         let extent = Self { start, len: u64::from(value.len), place, unwritten };
-        let sound = extent.len > 0 && start.checked_add(extent.len).is_some();
+        let sound = extent.len > 0 && start <= GRANULES_MAX && place <= GRANULES_MAX;
         if sound { Ok(extent) } else { Err(Error::Corrupt) }
     }
 }
@@ -93,7 +97,7 @@ pub(super) fn append(extents: &mut Extents, extent: Extent) {
 }
 
 /// The extent of the inode that holds granule `at`.
-pub(super) fn holding(tree: &SubTree, ino: Ino, at: u64) -> Result<Option<Extent>> {
+pub(super) fn holding<P: Sheets>(tree: &SubTree<P>, ino: Ino, at: u64) -> Result<Option<Extent>> {
     let found = tree.floor(&keys::extent(ino, at), |key, value| match keys::parse(key) {
         Some((owner, Rest::Extent(start))) if owner == ino => {
             Extent::decode(start, value).map(Some)
@@ -105,8 +109,8 @@ pub(super) fn holding(tree: &SubTree, ino: Ino, at: u64) -> Result<Option<Extent
 
 /// Tells every extent of the inode that touches granules `from..to`, in order, as the tree has
 /// them.
-pub(super) fn each_extent(
-    tree: &SubTree,
+pub(super) fn each_extent<P: Sheets>(
+    tree: &SubTree<P>,
     ino: Ino,
     from: u64,
     to: u64,
@@ -176,7 +180,13 @@ impl Window {
     }
 
     /// Makes sure that all extents that touch `from..to`, or end or begin there, are here.
-    pub(super) fn load(&mut self, tree: &SubTree, ino: Ino, from: u64, to: u64) -> Result<()> {
+    pub(super) fn load<P: Sheets>(
+        &mut self,
+        tree: &SubTree<P>,
+        ino: Ino,
+        from: u64,
+        to: u64,
+    ) -> Result<()> {
         let (from, to) = (from.saturating_sub(1), to.saturating_add(1));
         if self.alone || (self.loaded.start <= from && to <= self.loaded.end) {
             return Ok(());
@@ -274,7 +284,13 @@ impl Window {
     }
 }
 
-fn read(tree: &SubTree, ino: Ino, from: u64, to: u64, target: &mut Extents) -> Result<()> {
+fn read<P: Sheets>(
+    tree: &SubTree<P>,
+    ino: Ino,
+    from: u64,
+    to: u64,
+    target: &mut Extents,
+) -> Result<()> {
     each_extent(tree, ino, from, to, |extent| {
         target.push(extent);
         Flow::Continue(())

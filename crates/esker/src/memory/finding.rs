@@ -144,6 +144,18 @@ pub enum Finding {
         /// As counted.
         found: u32,
     },
+    /// The accounts of space are damaged.
+    Accounts {
+        /// How.
+        error: Error,
+    },
+    /// Free space by length is not free space by address.
+    FreeByLength,
+    /// An inode is noted to be without names and has some, or the other way round.
+    Orphan {
+        /// Which.
+        ino: Ino,
+    },
     /// The budget is not the sum of pages and data.
     Budget {
         /// As stored, in bytes.

@@ -1,15 +1,16 @@
 //! Which granules of the memory are free: by address, and by length.
 //!
-//! Neighbours: `space` owns it and moves the bytes. Invariant: both maps hold the same runs, none
-//! empty, none touching another.
-
-use alloc::collections::{BTreeMap, BTreeSet};
+//! Neighbours: `space` owns it and moves the bytes; `pairs` keeps it. Invariant: both maps hold the same runs,
+//! none empty, none touching another, none past the end. Maps that say otherwise are `Corrupt`, and are not
+//! believed.
 
 use super::few::Few;
-use crate::limits::GRANULE;
+use super::pairs::Pairs;
+use crate::error::{Error, Result};
+use crate::limits::{GRANULE, PAGE_SIZE};
 
 /// Granules to a page: what is as large begins at a page where it can.
-const PAGE: u64 = 4096 / GRANULE;
+pub(super) const PAGE: u64 = PAGE_SIZE as u64 / GRANULE;
 
 /// A run of granules of the memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,129 +33,229 @@ pub(super) type Runs = Few<Run, 2>;
 
 /// The free granules.
 #[derive(Debug, Default)]
-pub(super) struct Free {
-    by_start: BTreeMap<u64, u64>,
-    by_len: BTreeSet<(u64, u64)>,
+pub(super) struct Free<P> {
+    pub by_start: P,
+    pub by_len: P,
+    /// Free granules.
     total: u64,
+    /// Granules of the memory, free or not.
+    end: u64,
 }
 
-impl Free {
-    fn add(&mut self, run: Run) {
-        self.by_start.insert(run.start, run.len);
-        self.by_len.insert((run.len, run.start));
-        self.total += run.len;
+impl<P: Pairs> Free<P> {
+    /// Puts that any one call may do to each of the maps.
+    pub(super) const PUTS: usize = 2;
+
+    /// As the maps tell it: `total` free granules of `end`.
+    pub(super) const fn new(by_start: P, by_len: P, total: u64, end: u64) -> Self {
+        Self { by_start, by_len, total, end }
     }
 
-    fn remove(&mut self, run: Run) {
-        self.by_start.remove(&run.start);
-        self.by_len.remove(&(run.len, run.start));
-        self.total -= run.len;
+    /// A free run as a map tells it.
+    #[inline]
+    fn sound(&self, start: u64, len: u64) -> Result<Run> {
+        let end = start.checked_add(len).filter(|&end| len > 0 && end <= self.end);
+        end.map(|_| Run { start, len }).ok_or(Error::Corrupt)
+    }
+
+    /// The first free run that begins at `start` or behind.
+    #[inline]
+    fn behind(&self, start: u64) -> Result<Option<Run>> {
+        let found = self.by_start.ceiling((start, 0))?;
+        found.map(|((start, len), _)| self.sound(start, len)).transpose()
+    }
+
+    /// The last free run that begins at `start` or before.
+    #[inline]
+    fn before(&self, start: u64) -> Result<Option<Run>> {
+        let found = self.by_start.floor((start, u64::MAX))?;
+        found.map(|((start, len), _)| self.sound(start, len)).transpose()
+    }
+
+    /// The shortest free run of at least `len` granules.
+    #[inline]
+    fn fitting(&self, len: u64) -> Result<Option<Run>> {
+        let found = self.by_len.ceiling((len, 0))?;
+        found.map(|((len, start), _)| self.sound(start, len)).transpose()
+    }
+
+    fn add(&mut self, run: Run) -> Result<()> {
+        self.by_start.put((run.start, run.len), 0)?;
+        self.by_len.put((run.len, run.start), 0)?;
+        self.total += run.len;
+        Ok(())
+    }
+
+    fn remove(&mut self, run: Run) -> Result<()> {
+        let known =
+            self.by_start.take((run.start, run.len))? && self.by_len.take((run.len, run.start))?;
+        self.total = self.total.checked_sub(run.len).filter(|_| known).ok_or(Error::Corrupt)?;
+        Ok(())
     }
 
     /// Takes `part` out of the free run that holds it.
-    fn carve(&mut self, whole: Run, part: Run) {
-        self.remove(whole);
+    fn carve(&mut self, whole: Run, part: Run) -> Result<()> {
+        self.remove(whole)?;
         if part.start > whole.start {
-            self.add(Run { start: whole.start, len: part.start - whole.start });
+            self.add(Run { start: whole.start, len: part.start - whole.start })?;
         }
         if part.end() < whole.end() {
-            self.add(Run { start: part.end(), len: whole.end() - part.end() });
+            self.add(Run { start: part.end(), len: whole.end() - part.end() })?;
         }
+        Ok(())
     }
 
     /// Free granules in all.
-    pub(super) fn total(&self) -> u64 {
+    pub(super) const fn total(&self) -> u64 {
         self.total
     }
 
-    /// Every free run in the order of addresses.
-    pub(super) fn runs(&self) -> impl Iterator<Item = Run> {
-        self.by_start.iter().map(|(&start, &len)| Run { start, len })
+    /// Granules of the memory that are under this account, free or not.
+    pub(super) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Other counts, of what the maps hold now.
+    pub(super) const fn set_counts(&mut self, total: u64, end: u64) {
+        (self.total, self.end) = (total, end);
+    }
+
+    /// The memory is longer: so much more at its end is free.
+    pub(super) fn extend(&mut self, end: u64) -> Result<()> {
+        let start = self.end;
+        self.end = end;
+        self.insert(Run { start, len: end - start }).map(drop)
+    }
+
+    /// Calls `each` with every free run in the order of addresses.
+    pub(super) fn each(&self, mut each: impl FnMut(Run)) -> Result<()> {
+        let mut at = 0;
+        while let Some(run) = self.behind(at)? {
+            each(run);
+            at = run.end();
+        }
+        Ok(())
+    }
+
+    /// Whether the map by length tells the same.
+    pub(super) fn mirrored(&self) -> Result<bool> {
+        let (mut key, mut count, mut total) = ((0, 0), 0_u64, 0_u64);
+        while let Some(((len, start), _)) = self.by_len.ceiling(key)? {
+            let run = self.sound(start, len)?;
+            if self.before(start)? != Some(run) {
+                return Ok(false);
+            }
+            (count, total) = (count + 1, total.saturating_add(len));
+            key = (len, start + 1);
+        }
+        self.each(|_| count -= 1)?;
+        Ok(count == 0 && total == self.total)
     }
 
     /// Gives back a run; tells the free run that it is part of now.
-    pub(super) fn insert(&mut self, run: Run) -> Run {
-        let mut whole = run;
-        self.total += run.len;
-        if let Some(len) = self.by_start.remove(&run.end()) {
-            self.by_len.remove(&(len, run.end()));
-            whole.len += len;
+    pub(super) fn insert(&mut self, run: Run) -> Result<Run> {
+        let mut whole = self.sound(run.start, run.len)?;
+        if let Some(next) = self.behind(run.start)? {
+            if next.start < run.end() {
+                return Err(Error::Corrupt);
+            }
+            if next.start == run.end() {
+                self.remove(next)?;
+                whole.len += next.len;
+            }
         }
-        if let Some((&start, len)) = self.by_start.range_mut(..run.start).next_back()
-            && start + *len == run.start
-        {
-            self.by_len.remove(&(*len, start));
-            whole = Run { start, len: *len + whole.len };
-            *len = whole.len;
-        } else {
-            self.by_start.insert(whole.start, whole.len);
+        if let Some(before) = self.before(run.start)? {
+            if before.end() > run.start {
+                return Err(Error::Corrupt);
+            }
+            if before.end() == run.start {
+                self.remove(before)?;
+                whole = Run { start: before.start, len: before.len + whole.len };
+            }
         }
-        self.by_len.insert((whole.len, whole.start));
-        whole
+        self.add(whole)?;
+        Ok(whole)
     }
 
     /// Takes this part of a free run out.
-    pub(super) fn take(&mut self, part: Run) {
-        let whole = self.by_start.range(..=part.start).next_back();
-        if let Some((&start, &len)) = whole
-            && start + len >= part.end()
-        {
-            self.carve(Run { start, len }, part);
+    pub(super) fn take(&mut self, part: Run) -> Result<()> {
+        match self.before(part.start)? {
+            Some(whole) if whole.end() >= part.end() => self.carve(whole, part),
+            _ => Ok(()),
         }
     }
 
     /// Takes up to `want` granules from exactly `start` on; how many there were.
-    pub(super) fn take_at(&mut self, start: u64, want: u64) -> u64 {
-        let Some(&len) = self.by_start.get(&start) else { return 0 };
-        let got = len.min(want);
+    pub(super) fn take_at(&mut self, start: u64, want: u64) -> Result<u64> {
+        let Some(whole) = self.behind(start)?.filter(|run| run.start == start) else {
+            return Ok(0);
+        };
+        let got = whole.len.min(want);
         if got > 0 {
-            self.carve(Run { start, len }, Run { start, len: got });
+            self.carve(whole, Run { start, len: got })?;
         }
-        got
+        Ok(got)
     }
 
     /// Takes `want` granules in one run out of the smallest free run that holds them, at a page's
     /// beginning when they fill one and there is a choice.
-    pub(super) fn take_best(&mut self, want: u64) -> Option<Run> {
-        let fitting = |least| self.by_len.range((least, 0)..).next();
-        let mut found = fitting(want)?;
+    pub(super) fn take_best(&mut self, want: u64) -> Result<Option<Run>> {
+        let Some(mut whole) = self.fitting(want)? else { return Ok(None) };
         let aligned = |start: u64| start.next_multiple_of(PAGE);
         if want >= PAGE
-            && aligned(found.1) + want > found.1 + found.0
-            && let Some(roomy) = fitting(want + PAGE - 1)
+            && aligned(whole.start) + want > whole.end()
+            && let Some(roomy) = self.fitting(want + PAGE - 1)?
         {
-            found = roomy;
+            whole = roomy;
         }
-        let whole = Run { start: found.1, len: found.0 };
         let mut part = Run { start: whole.start, len: want };
         if want >= PAGE && aligned(whole.start) + want <= whole.end() {
             part.start = aligned(whole.start);
         }
-        self.carve(whole, part);
-        Some(part)
+        self.carve(whole, part)?;
+        Ok(Some(part))
     }
 
     /// Takes up to `want` granules out of the longest free run.
-    pub(super) fn take_longest(&mut self, want: u64) -> Option<Run> {
-        let &(len, start) = self.by_len.last()?;
+    pub(super) fn take_longest(&mut self, want: u64) -> Result<Option<Run>> {
+        let Some(((len, start), _)) = self.by_len.floor((u64::MAX, u64::MAX))? else {
+            return Ok(None);
+        };
+        let whole = self.sound(start, len)?;
         let part = Run { start, len: len.min(want) };
-        self.carve(Run { start, len }, part);
-        Some(part)
+        self.carve(whole, part)?;
+        Ok(Some(part))
+    }
+
+    /// Takes so many whole pages in one run, if there are.
+    pub(super) fn take_pages(&mut self, count: u64) -> Result<Option<Run>> {
+        let want = count * PAGE;
+        // Most runs of this length lie at a page: they come from pages given back.
+        for least in [want, want + PAGE - 1] {
+            let Some(whole) = self.fitting(least)? else { return Ok(None) };
+            let part = Run { start: whole.start.next_multiple_of(PAGE), len: want };
+            if part.end() <= whole.end() {
+                self.carve(whole, part)?;
+                return Ok(Some(part));
+            }
+        }
+        Ok(None)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pairs::HeapPairs;
     use super::*;
 
     /// Runs are taken and given back at random; the maps mirror each other and a plain bitmap.
     #[test]
     fn mirrors_a_bitmap() {
         const SIZE: u64 = 600;
-        let mut free = Free::default();
+        let mut free = Free::<HeapPairs>::default();
         let mut map = [false; SIZE as usize];
         let mut held: alloc::vec::Vec<Run> = alloc::vec::Vec::new();
-        free.insert(Run { start: 0, len: SIZE });
+        free.extend(SIZE).unwrap();
         map.fill(true);
         let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
         for _ in 0..20_000 {
@@ -162,19 +263,21 @@ mod tests {
             seed ^= seed >> 7;
             seed ^= seed << 17;
             let want = seed % 23 + 1;
-            let taken = match (seed >> 8) % 4 {
-                0 => free.take_best(want),
-                1 => free.take_longest(want),
+            let taken = match (seed >> 8) % 5 {
+                0 => free.take_best(want).unwrap(),
+                1 => free.take_longest(want).unwrap(),
                 2 => {
                     let start = (seed >> 16) % SIZE;
-                    let len = free.take_at(start, want);
+                    let len = free.take_at(start, want).unwrap();
                     (len > 0).then_some(Run { start, len })
                 }
+                3 => free.take_pages(want / 8 + 1).unwrap(),
                 _ if held.is_empty() => None,
                 _ => {
                     let run = held.swap_remove((seed >> 16) as usize % held.len());
-                    free.insert(run);
+                    free.insert(run).unwrap();
                     map[run.start as usize..run.end() as usize].fill(true);
+                    assert_eq!(free.insert(run), Err(Error::Corrupt), "given back twice");
                     None
                 }
             };
@@ -185,13 +288,13 @@ mod tests {
                 held.push(run);
             }
             assert_eq!(free.total, map.iter().filter(|&&free| free).count() as u64);
-            assert_eq!(free.by_start.len(), free.by_len.len());
+            assert!(free.mirrored().unwrap());
             let mut last = None;
-            for run in free.runs() {
+            free.each(|run| {
                 assert!(last.is_none_or(|end| end < run.start), "neighbours not joined");
-                assert!(free.by_len.contains(&(run.len, run.start)));
                 last = Some(run.end());
-            }
+            })
+            .unwrap();
         }
     }
 }

@@ -4,11 +4,14 @@
 //! of its locks. A reader holds one sub-tree at a time and never while it calls out. Invariant:
 //! `broken` is set whenever a commit may have been left half done.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::array;
 
+use super::base::Base;
+use super::free::Free;
 use super::keys;
 use super::record::Record;
+use super::refs::Refs;
 use super::space::Space;
 use super::subtree::SubTree;
 use crate::attr::{Attr, Kind};
@@ -18,8 +21,11 @@ use crate::ground::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::ground::sync::{ReadGuard, RwLock};
 use crate::ground::{Budget, Memory};
 use crate::ids::Ino;
-use crate::limits::{FILE_SIZE_MAX, GRANULE, SUBTREES};
-use crate::store;
+use crate::limits::{FILE_SIZE_MAX, GRANULE};
+use crate::store::{self, Batch, Change, Flow};
+
+/// Inodes of an earlier life that go with one commit.
+const LEFT_BEHIND_AT_ONCE: usize = 8;
 
 /// How a home is to be.
 #[derive(Clone, Copy, Debug)]
@@ -60,27 +66,85 @@ struct Group {
 }
 
 /// A file system in a growable memory.
-pub struct Home<M> {
-    pub(super) trees: [RwLock<SubTree>; SUBTREES],
-    pub(super) space: Space<M>,
+pub struct Home<B: Base> {
+    pub(super) trees: Box<[RwLock<SubTree<B::Pages>>]>,
+    pub(super) space: Space<B>,
     pub(super) budget: Arc<Budget>,
     pub(super) file_size_max: u64,
     /// Counts by group.
-    groups: [Group; SUBTREES],
+    groups: Box<[Group]>,
     /// Directories made: the next one's group.
     turn: AtomicUsize,
     pub(super) broken: AtomicBool,
+    /// Inodes without names may be left from an earlier life.
+    pub(super) left_behind: AtomicBool,
 }
 
-impl<M> Home<M> {
+impl<B: Base> Home<B> {
     /// An inode has come.
     pub(super) fn count_in(&self, ino: Ino) {
-        self.groups[keys::group(ino)].inodes.fetch_add(1, Ordering::Relaxed);
+        self.group(ino).inodes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// An inode has gone.
     pub(super) fn count_out(&self, ino: Ino) {
-        self.groups[keys::group(ino)].inodes.fetch_sub(1, Ordering::Relaxed);
+        self.group(ino).inodes.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn group(&self, ino: Ino) -> &Group {
+        &self.groups[keys::group(ino, B::GROUPS)]
+    }
+
+    /// A home without trees, over accounts as they are.
+    pub(super) fn bare(
+        base: B,
+        budget: Arc<Budget>,
+        file_size_max: u64,
+        free: Free<B::Pairs>,
+        refs: Refs<B::Pairs>,
+    ) -> Result<Self> {
+        let groups = 0..B::GROUPS;
+        let tree = |group| RwLock::new(Rank::SubTree.number(group), SubTree::new(B::GROUPS));
+        let counts = |group| Group {
+            // Number 0 is nobody's, and number 1 the root's.
+            next: AtomicU64::new(
+                (Ino::ROOT.0 + B::GROUPS as u64 - group as u64) / B::GROUPS as u64,
+            ),
+            inodes: AtomicU64::new(0),
+        };
+        Ok(Self {
+            trees: groups.clone().map(tree).collect(),
+            space: Space::new(base, Arc::clone(&budget), free, refs)?,
+            budget,
+            file_size_max: file_size_max.min(FILE_SIZE_MAX),
+            groups: groups.map(counts).collect(),
+            turn: AtomicUsize::new(keys::group(Ino::ROOT, B::GROUPS)),
+            broken: AtomicBool::new(false),
+            left_behind: AtomicBool::new(false),
+        })
+    }
+
+    /// Puts the root directory into an empty home.
+    pub(super) fn plant(&self, root: &Attr) -> Result<()> {
+        let root = Attr { kind: Kind::Directory, nlink: 2, parent: Ino::ROOT, ..*root };
+        let mut tree = self.trees[keys::group(Ino::ROOT, B::GROUPS)].write();
+        tree.reserve(1, false, || self.space.base.pages(&self.budget))?;
+        tree.put(&keys::inode(Ino::ROOT), &Record::new(&root).encode())?;
+        tree.inodes = 1;
+        self.count_in(Ino::ROOT);
+        Ok(())
+    }
+
+    /// The next number of a group, and its inodes: what outlives a home that has but one.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let Group { next, inodes } = &self.groups[0];
+        (next.load(Ordering::Relaxed), inodes.load(Ordering::Relaxed))
+    }
+
+    /// Counts from before.
+    pub(super) fn set_counts(&self, next: u64, inodes: u64) {
+        self.groups[0].next.store(next, Ordering::Relaxed);
+        self.groups[0].inodes.store(inodes, Ordering::Relaxed);
     }
 }
 
@@ -91,43 +155,27 @@ impl<M: Memory> Home<M> {
     /// `NoSpace` when `size_max` is too small even for that.
     pub fn new(memory: M, options: &Options) -> Result<Self> {
         let budget = Arc::new(Budget::new(options.size_max));
-        let lender = memory.lender();
-        let home = Self {
-            trees: array::from_fn(|group| {
-                RwLock::new(Rank::SubTree.number(group), SubTree::new(Arc::clone(&budget), lender))
-            }),
-            space: Space::new(memory, Arc::clone(&budget)),
-            budget,
-            file_size_max: options.file_size_max.min(FILE_SIZE_MAX),
-            // Number 0 is nobody's, and number 1 the root's.
-            groups: array::from_fn(|group| Group {
-                next: AtomicU64::new(u64::from(group < 2)),
-                inodes: AtomicU64::new(u64::from(group == keys::group(Ino::ROOT))),
-            }),
-            turn: AtomicUsize::new(keys::group(Ino::ROOT)),
-            broken: AtomicBool::new(false),
-        };
-        let root = Attr { kind: Kind::Directory, nlink: 2, parent: Ino::ROOT, ..options.root };
-        let mut tree = home.trees[keys::group(Ino::ROOT)].write();
-        tree.reserve(1, false)?;
-        tree.put(&keys::inode(Ino::ROOT), &Record::new(&root).encode())?;
-        tree.inodes = 1;
-        drop(tree);
+        let (free, refs) = (Free::default(), Refs::default());
+        let home = Self::bare(memory, budget, options.file_size_max, free, refs)?;
+        home.plant(&options.root)?;
         Ok(home)
     }
+}
 
+impl<B: Base> Home<B> {
     /// The memory below.
-    pub fn memory(&self) -> &M {
+    pub fn memory(&self) -> &B::Memory {
         self.space.memory()
     }
 
     /// What it takes now.
     pub fn usage(&self) -> Usage {
+        let own = self.space.base.own_bytes();
         Usage {
             total: self.budget.total(),
             used: self.budget.used(),
-            trees: self.trees.iter().map(|tree| tree.read().bytes()).sum(),
-            data: self.space.claimed() * GRANULE,
+            trees: self.trees.iter().map(|tree| tree.read().bytes()).sum::<u64>() + own,
+            data: (self.space.claimed() * GRANULE).saturating_sub(own),
             memory: self.memory().size(),
             inodes: self.inodes(),
         }
@@ -135,23 +183,49 @@ impl<M: Memory> Home<M> {
 
     /// The sub-tree that holds all of an inode, to read.
     #[inline]
-    pub(super) fn tree(&self, ino: Ino) -> ReadGuard<'_, SubTree> {
-        self.trees[keys::group(ino)].read()
+    pub(super) fn tree(&self, ino: Ino) -> ReadGuard<'_, SubTree<B::Pages>> {
+        self.trees[keys::group(ino, B::GROUPS)].read()
     }
 
     pub(super) fn number(&self, parent: Ino, kind: Kind) -> Ino {
         let group = match kind {
-            Kind::Directory => (self.turn.fetch_add(1, Ordering::Relaxed) + 1) % SUBTREES,
-            _ => keys::group(parent),
+            Kind::Directory => (self.turn.fetch_add(1, Ordering::Relaxed) + 1) % B::GROUPS,
+            _ => keys::group(parent, B::GROUPS),
         };
         let number = self.groups[group].next.fetch_add(1, Ordering::Relaxed);
-        Ino(number * SUBTREES as u64 + group as u64)
+        Ino(number * B::GROUPS as u64 + group as u64)
     }
 
     /// Inodes.
     pub(super) fn inodes(&self) -> u64 {
         let counts = self.groups.iter().map(|group| group.inodes.load(Ordering::Relaxed));
         counts.sum()
+    }
+
+    /// Drops a few of the inodes without names that an earlier life left behind: whoever held them is gone.
+    /// Every commit begins with it, so that opening has nothing to do.
+    ///
+    /// # Errors
+    /// As any commit.
+    pub fn drop_left_behind(&self) -> Result<()> {
+        if !self.left_behind.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut found = alloc::vec::Vec::new();
+        self.tree(Ino(0)).scan(&keys::orphan(Ino(0)), |key, _| match keys::parse(key) {
+            Some((_, keys::Rest::Orphan(ino))) if found.len() <= LEFT_BEHIND_AT_ONCE => {
+                found.push(ino);
+                Flow::Continue(())
+            }
+            _ => Flow::Break(()),
+        })?;
+        for &ino in found.iter().take(LEFT_BEHIND_AT_ONCE) {
+            let mut batch = Batch::new();
+            batch.push(Change::Drop { ino });
+            self.apply(&batch)?;
+        }
+        self.left_behind.store(found.len() > LEFT_BEHIND_AT_ONCE, Ordering::Relaxed);
+        Ok(())
     }
 
     pub(super) fn space_now(&self) -> store::Space {

@@ -7,21 +7,22 @@
 use core::ops::Deref;
 
 use crate::ids::{Cursor, Ino};
-use crate::limits::{KEY_LEN_MAX, SUBTREES};
+use crate::limits::KEY_LEN_MAX;
 
 const INODE: u8 = 1;
 const NAME: u8 = 2;
 const SEQ: u8 = 3;
 const XATTR: u8 = 4;
 const EXTENT: u8 = 5;
+const ORPHAN: u8 = 6;
 const HEAD: usize = 9;
 /// Kinds of keys, and none.
-pub(super) const KINDS: usize = EXTENT as usize + 1;
+pub(super) const KINDS: usize = ORPHAN as usize + 1;
 
-/// The sub-tree that holds all keys of an inode.
+/// Which of so many sub-trees holds all keys of an inode.
 #[inline]
-pub(super) fn group(ino: Ino) -> usize {
-    (ino.0 % SUBTREES as u64) as usize
+pub(super) fn group(ino: Ino, groups: usize) -> usize {
+    (ino.0 % groups as u64) as usize
 }
 
 /// The kind of a key, as a number under [`KINDS`].
@@ -119,6 +120,12 @@ pub(super) fn extent(ino: Ino, start: u64) -> [u8; HEAD + 8] {
     numbered(ino, EXTENT, start)
 }
 
+/// That an inode is without names; under the number that no inode has.
+#[inline]
+pub(super) fn orphan(ino: Ino) -> [u8; HEAD + 8] {
+    numbered(Ino(0), ORPHAN, ino.0)
+}
+
 /// Behind all extents of the inode.
 #[inline]
 pub(super) fn extents_end(ino: Ino) -> [u8; HEAD] {
@@ -138,6 +145,8 @@ pub(super) enum Rest<'a> {
     Xattr(&'a [u8], u16),
     /// An extent from this granule on.
     Extent(u64),
+    /// This inode is without names.
+    Orphan(Ino),
 }
 
 /// Takes a key apart; nothing when it is not one of ours.
@@ -154,6 +163,7 @@ pub(super) fn parse(key: &[u8]) -> Option<(Ino, Rest<'_>)> {
             Rest::Xattr(name, u16::from_be_bytes(*piece))
         }
         EXTENT => Rest::Extent(number()?),
+        ORPHAN if *ino == [0; 8] => Rest::Orphan(Ino(number()?)),
         _ => return None,
     };
     Some((Ino(u64::from_be_bytes(*ino)), rest))

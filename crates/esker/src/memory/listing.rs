@@ -5,12 +5,12 @@
 
 use alloc::vec::Vec;
 
+use super::base::Base;
 use super::home::Home;
 use super::keys::{self, Rest};
 use super::record;
 use crate::attr::Attr;
 use crate::error::{Error, Result};
-use crate::ground::Memory;
 use crate::ids::{Cursor, Ino};
 use crate::name::Name;
 use crate::store::{Entry, Flow, Listed};
@@ -27,7 +27,7 @@ struct Entries {
     attrs: Vec<Option<Attr>>,
 }
 
-impl<M: Memory> Home<M> {
+impl<B: Base> Home<B> {
     pub(super) fn list(
         &self,
         dir: Ino,
@@ -94,7 +94,7 @@ impl<M: Memory> Home<M> {
         run.attrs.clear();
         let mut tree = None;
         for (entry, _) in &run.entries {
-            let group = keys::group(entry.ino);
+            let group = keys::group(entry.ino, B::GROUPS);
             if tree.as_ref().is_none_or(|&(held, _)| held != group) {
                 // The old lock goes before the new one comes.
                 drop(tree.take());

@@ -10,12 +10,15 @@
 //! | extents.rs | a file's extents |
 //! | check.rs, finding.rs | doubting everything |
 //! | few.rs | short lists |
-//! | space.rs, free.rs, refs.rs | data space, and who shares it |
+//! | space.rs, free.rs, refs.rs, pairs.rs | data space, and who shares it |
+//! | base.rs | what all that stands on |
+//! | resident | the embedded home: standing on nothing but the memory |
 //!
 //! Above: `store`, whose contract this keeps. Below: `tree` and `ground`. Invariant: all keys of an
 //! inode are in the sub-tree of its group, and whoever changes or reads an inode's content has
 //! locked the inode above.
 
+mod base;
 mod check;
 mod commit;
 mod extents;
@@ -25,11 +28,13 @@ mod free;
 mod home;
 mod keys;
 mod listing;
+mod pairs;
 mod plan;
 #[cfg(test)]
 mod planted;
 mod record;
 mod refs;
+mod resident;
 mod resize;
 mod share;
 mod space;
@@ -37,5 +42,10 @@ mod subtree;
 mod view;
 mod write;
 
+pub use base::{Base, Sheets};
 pub use finding::Finding;
+pub use free::Run;
 pub use home::{Home, Options, Usage};
+pub use pairs::Pairs;
+pub use plan::Ledger;
+pub use resident::{OpenError, Resident, Superblock};

@@ -6,6 +6,7 @@
 
 use alloc::vec::Vec;
 
+use super::base::Base;
 use super::extents::{Extent, Extents, Window};
 use super::few::Row;
 use super::free::Runs;
@@ -14,7 +15,6 @@ use super::keys;
 use super::record::{self, Record};
 use crate::attr::{Attr, Kind};
 use crate::error::{Error, Result};
-use crate::ground::Memory;
 use crate::ids::Ino;
 use crate::limits::{GRANULE, XATTR_VALUE_LEN_MAX};
 use crate::name::{Name, XattrName};
@@ -30,6 +30,8 @@ pub(super) struct Staged {
     pub changed: bool,
     /// It is in the tree already.
     pub stored: bool,
+    /// There it is without names.
+    pub orphan: bool,
     /// It goes.
     pub dropped: bool,
     /// Its size in the tree: bytes behind it are nobody's.
@@ -40,6 +42,13 @@ pub(super) struct Staged {
     pub inline_changed: bool,
     /// Its extents.
     pub window: Window,
+}
+
+impl Staged {
+    /// It is not in the tree without names, and will be.
+    pub(super) const fn becomes_orphan(&self) -> bool {
+        !self.dropped && !self.orphan && self.record.nlink == 0
+    }
 }
 
 /// A name that the batch names.
@@ -78,15 +87,15 @@ pub(super) struct Job<'a> {
 
 /// What to undo when the plan is given up, and what to let go when it is carried out.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
-    pub claims: Runs,
-    pub shares: Runs,
-    pub drops: Runs,
+pub struct Ledger {
+    pub(super) claims: Runs,
+    pub(super) shares: Runs,
+    pub(super) drops: Runs,
 }
 
 /// A batch's plan.
-pub(super) struct Plan<'h, 'a, M> {
-    pub home: &'h Home<M>,
+pub(super) struct Plan<'h, 'a, B: Base> {
+    pub home: &'h Home<B>,
     pub inodes: Row<Staged, 4>,
     pub names: Row<StagedName<'a>, 2>,
     pub xattrs: Vec<StagedXattr<'a>>,
@@ -96,8 +105,8 @@ pub(super) struct Plan<'h, 'a, M> {
     pub overdraft: bool,
 }
 
-impl<'h, 'a, M: Memory> Plan<'h, 'a, M> {
-    pub(super) fn new(home: &'h Home<M>, overdraft: bool) -> Self {
+impl<'h, 'a, B: Base> Plan<'h, 'a, B> {
+    pub(super) fn new(home: &'h Home<B>, overdraft: bool) -> Self {
         Self {
             home,
             inodes: Row::new(),
@@ -138,6 +147,7 @@ impl<'h, 'a, M: Memory> Plan<'h, 'a, M> {
             record,
             changed: false,
             stored: true,
+            orphan: record.nlink == 0,
             dropped: false,
             stored_size: record.size,
             inline: None,
@@ -232,6 +242,7 @@ impl<'h, 'a, M: Memory> Plan<'h, 'a, M> {
             record: Record::new(attr),
             changed: true,
             stored: false,
+            orphan: false,
             dropped: false,
             stored_size: 0,
             inline: Some(Vec::new()),
@@ -311,8 +322,9 @@ impl<'h, 'a, M: Memory> Plan<'h, 'a, M> {
         }
         let staged = &mut self.inodes[index];
         *entry = Some(Entry { ino, kind, seq: crate::ids::Cursor(staged.record.own) });
-        staged.record.own += 1;
-        staged.record.size += 1;
+        let more = |count: u64| count.checked_add(1).ok_or(Error::Corrupt);
+        staged.record.own = more(staged.record.own)?;
+        staged.record.size = more(staged.record.size)?;
         staged.changed = true;
         Ok(())
     }

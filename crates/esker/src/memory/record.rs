@@ -6,7 +6,7 @@ use crate::attr::{Attr, Flags, Kind, Time};
 use crate::error::{Error, Result};
 use crate::ids::{Cursor, Ino};
 use crate::layout;
-use crate::limits::{GRANULE, INLINE_LEN_MAX, INODE_HEAD_LEN_MAX};
+use crate::limits::{FILE_SIZE_MAX, GRANULE, INLINE_LEN_MAX, INODE_HEAD_LEN_MAX, LINKS_MAX};
 use crate::store::Entry;
 
 layout! {
@@ -95,6 +95,9 @@ const fn time(secs: i64, nanos: u32) -> Time {
 }
 
 impl Record {
+    /// Where its size is.
+    pub(super) const SIZE_OFFSET: usize = Self::FIELDS[5].0;
+
     /// A new inode without content. Sets everything that POSIX decides.
     pub(super) fn new(attr: &Attr) -> Self {
         let mut record = Self {
@@ -184,10 +187,13 @@ impl Record {
     }
 }
 
-/// The record at the head of a value.
+/// The record at the head of a value, with its numbers within their limits.
 #[inline]
 pub(super) fn record(value: &[u8]) -> Result<Record> {
-    Record::decode(value).ok_or(Error::Corrupt)
+    let record = Record::decode(value).ok_or(Error::Corrupt)?;
+    let sound =
+        record.size <= FILE_SIZE_MAX && record.own <= FILE_SIZE_MAX && record.nlink <= LINKS_MAX;
+    if sound { Ok(record) } else { Err(Error::Corrupt) }
 }
 
 /// The inline content behind the record.

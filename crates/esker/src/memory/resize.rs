@@ -6,14 +6,14 @@
 
 use alloc::vec::Vec;
 
+use super::base::Base;
 use super::extents::{self, Extent, Extents, Pieces};
 use super::plan::{Job, Move, Plan, ceil};
 use crate::error::Result;
-use crate::ground::Memory;
 use crate::ids::{Ino, Span};
 use crate::limits::GRANULE;
 
-impl<M: Memory> Plan<'_, '_, M> {
+impl<B: Base> Plan<'_, '_, B> {
     pub(super) fn cut(&mut self, ino: Ino, len: u64) -> Result<()> {
         let index = self.content(ino)?;
         self.end_of(len, 0)?;

@@ -3,11 +3,11 @@
 //! Neighbours: `space` counts the uses, `write` makes room for what is copied. Invariant: holes and
 //! unwritten space of the source are holes in the target.
 
+use super::base::Base;
 use super::extents::{self, Extent, Extents, Pieces};
 use super::plan::{Job, Move, Plan, ceil};
 use super::write::address;
 use crate::error::{Error, Result};
-use crate::ground::Memory;
 use crate::ids::Ino;
 use crate::limits::GRANULE;
 
@@ -28,7 +28,7 @@ impl Pair {
     }
 }
 
-impl<M: Memory> Plan<'_, '_, M> {
+impl<B: Base> Plan<'_, '_, B> {
     pub(super) fn share(
         &mut self,
         source: Ino,
@@ -140,7 +140,7 @@ impl<M: Memory> Plan<'_, '_, M> {
         let mut fresh = Extents::default();
         for piece in &*self.source_pieces(pair.source, from, from + (last - first))? {
             let Some(extent) = piece.extent.filter(|extent| !extent.unwritten) else { continue };
-            self.home.space.share(extent.run());
+            self.home.space.share(extent.run())?;
             self.ledger.shares.push(extent.run());
             let start = first + (extent.start - from);
             extents::append(&mut fresh, Extent { start, ..extent });

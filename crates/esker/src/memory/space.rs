@@ -1,12 +1,15 @@
 //! Data space: which granules of the memory belong to somebody, and to how many.
 //!
-//! Neighbours: `plan` claims, `commit` gives back; `free` and `refs` do the accounting. Invariant:
-//! a granule is free, or claimed and charged to the budget once, however many extents name it.
+//! Neighbours: `plan` claims, `commit` gives back; `free` and `refs` do the accounting; `base` says where the
+//! accounts live. Invariant: a granule is free, or claimed and charged to the budget once, however many extents
+//! name it. Accounts that live in pages of the same memory find room for themselves before they change.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::free::{Free, Run, Runs};
+use super::base::Base;
+use super::free::{Free, PAGE, Run, Runs};
+use super::pairs::Pairs;
 use super::refs::Refs;
 use crate::error::{Error, Result};
 use crate::ground::order::Rank;
@@ -19,24 +22,38 @@ use crate::limits::{GRANULE, RELEASE_UNIT};
 const GROWTH_MAX: u64 = 64 << 20;
 /// Granules in a unit that goes back to the operating system.
 const UNIT: u64 = RELEASE_UNIT / GRANULE;
+/// Pages that are taken out of data space at once, where there are as many.
+const PAGES_AT_ONCE: u64 = RELEASE_UNIT / GRANULE / PAGE;
+/// Free pages more than needed at most, before some go back to data space.
+const PAGES_KEPT: usize = 64;
 
 /// Where the granules are, without a claim on their meaning.
-#[derive(Debug, Default)]
-struct Map {
-    free: Free,
-    /// Granules of the memory that are under this allocator, free or not.
-    end: u64,
+#[derive(Debug)]
+pub(super) struct Map<P> {
+    pub free: Free<P>,
     /// Free granules on their way back to the operating system: in nobody's hands.
     leaving: u64,
 }
 
+impl<P: Pairs> Map<P> {
+    /// Granules claimed.
+    fn claimed(&self) -> u64 {
+        self.free.end().saturating_sub(self.free.total() + self.leaving)
+    }
+
+    /// Pages that one change of the map may take.
+    fn pages(&self) -> usize {
+        let each = Free::<P>::PUTS;
+        self.free.by_start.pages_for(each) + self.free.by_len.pages_for(each)
+    }
+}
+
 /// The allocator of data space.
-#[derive(Debug)]
-pub(super) struct Space<M> {
-    memory: M,
+pub(super) struct Space<B: Base> {
+    pub base: B,
     budget: Arc<Budget>,
-    map: Mutex<Map>,
-    refs: Mutex<Refs>,
+    pub map: Mutex<Map<B::Pairs>>,
+    pub refs: Mutex<Refs<B::Pairs>>,
     /// `refs` is not empty; to be seen without its lock. The granules of an extent become shared
     /// only while its inode is locked, and who asks about them has locked it: `false` cannot be
     /// out of date for him.
@@ -47,34 +64,123 @@ fn bytes(granules: u64) -> Result<u64> {
     granules.checked_mul(GRANULE).ok_or(Error::NoSpace)
 }
 
-impl<M: Memory> Space<M> {
-    /// Everything in `memory` is free.
-    pub(super) fn new(memory: M, budget: Arc<Budget>) -> Self {
-        let map = Mutex::new(Rank::Space.only(), Map::default());
-        let refs = Mutex::new(Rank::Uses.only(), Refs::default());
-        Self { memory, budget, map, refs, shared: AtomicBool::new(false) }
+impl<B: Base> Space<B> {
+    /// As the accounts have it.
+    pub(super) fn new(
+        base: B,
+        budget: Arc<Budget>,
+        free: Free<B::Pairs>,
+        refs: Refs<B::Pairs>,
+    ) -> Result<Self> {
+        let shared = AtomicBool::new(!refs.is_empty()?);
+        let map = Mutex::new(Rank::Space.only(), Map { free, leaving: 0 });
+        let refs = Mutex::new(Rank::Uses.only(), refs);
+        Ok(Self { base, budget, map, refs, shared })
+    }
+
+    /// Whether anything is shared, after the accounts changed below.
+    pub(super) fn set_shared(&self, shared: bool) {
+        self.shared.store(shared, Ordering::Release);
     }
 
     /// Where the bytes are.
-    pub(super) fn memory(&self) -> &M {
-        &self.memory
+    #[inline]
+    pub(super) fn memory(&self) -> &B::Memory {
+        self.base.memory()
     }
 
     /// Granules claimed.
     pub(super) fn claimed(&self) -> u64 {
-        let map = self.map.lock();
-        map.end - map.free.total() - map.leaving
+        self.map.lock().claimed()
     }
 
     /// Granules of the memory, free or not, and the free ones.
-    pub(super) fn survey(&self) -> (u64, Vec<Run>) {
+    pub(super) fn survey(&self) -> Result<(u64, Vec<Run>)> {
         let map = self.map.lock();
-        (map.end, map.free.runs().collect())
+        let mut runs = Vec::new();
+        map.free.each(|run| runs.push(run))?;
+        Ok((map.free.end(), runs))
+    }
+
+    /// Whether the accounts of free space tell the same.
+    pub(super) fn mirrored(&self) -> Result<bool> {
+        self.map.lock().free.mirrored()
     }
 
     /// Every run that more than one extent names, with its uses.
-    pub(super) fn shared_runs(&self) -> Vec<(Run, u32)> {
-        self.refs.lock().runs().collect()
+    pub(super) fn shared_runs(&self) -> Result<Vec<(Run, u32)>> {
+        let mut runs = Vec::new();
+        self.refs.lock().each(|run, uses| runs.push((run, uses)))?;
+        Ok(runs)
+    }
+
+    /// Makes sure that trees may take so many more pages out of the memory. With `overdraft`
+    /// neither the budget nor what the accounts themselves may need counts.
+    pub(super) fn provide(&self, pages: usize, overdraft: bool) -> Result<()> {
+        if B::LASTING { self.provide_from(&mut self.map.lock(), pages, overdraft) } else { Ok(()) }
+    }
+
+    fn provide_from(&self, map: &mut Map<B::Pairs>, pages: usize, overdraft: bool) -> Result<()> {
+        while self.base.spare() < pages.saturating_add(map.pages()) {
+            match self.take_pages(map, overdraft) {
+                Ok(()) => {}
+                Err(Error::NoSpace) if overdraft && self.base.spare() >= pages => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Pages for one change of the map.
+    #[inline]
+    fn room(&self, map: &mut Map<B::Pairs>, overdraft: bool) -> Result<()> {
+        let pages = map.pages();
+        if B::LASTING { self.provide_from(map, pages, overdraft) } else { Ok(()) }
+    }
+
+    /// Turns free space into free pages, and space of the memory's end into free space at need.
+    fn take_pages(&self, map: &mut Map<B::Pairs>, overdraft: bool) -> Result<()> {
+        for count in [PAGES_AT_ONCE, 1] {
+            match overdraft {
+                true => self.budget.force(bytes(count * PAGE)?),
+                false if self.budget.take(bytes(count * PAGE)?).is_err() => continue,
+                false => {}
+            }
+            let mut taken = map.free.take_pages(count)?;
+            if taken.is_none() && self.grow(map, (count + 1) * PAGE - 1)? {
+                taken = map.free.take_pages(count)?;
+            }
+            if let Some(run) = taken {
+                self.base.stock(run);
+                return Ok(());
+            }
+            self.budget.give(count * PAGE * GRANULE);
+        }
+        Err(Error::NoSpace)
+    }
+
+    /// Free pages that are many more than the next change will need become free space; and if they
+    /// are fewer, the other way round, where that can be.
+    pub(super) fn settle(&self) -> Result<()> {
+        let mut map = self.map.lock();
+        let needed = 2 * map.pages();
+        if self.base.spare() < needed {
+            let pages = map.pages();
+            return match self.provide_from(&mut map, pages, false) {
+                Err(Error::NoSpace) => Ok(()),
+                done => done,
+            };
+        }
+        let keep = if self.base.spare() > needed + PAGES_KEPT {
+            needed + PAGES_KEPT / 2
+        } else {
+            usize::MAX
+        };
+        while let Some(run) = self.base.unstock(keep) {
+            map.free.insert(run)?;
+            self.budget.give(run.len * GRANULE);
+        }
+        Ok(())
     }
 
     /// Claims `want` granules and appends them to `runs`: first those from `near` on, then the best
@@ -93,31 +199,44 @@ impl<M: Memory> Space<M> {
         }
         let mut map = self.map.lock();
         let before = runs.len();
+        let claimed = self.claim_from(&mut map, want, near, overdraft, runs);
+        if claimed.is_err() {
+            for &run in &runs[before..] {
+                map.free.insert(run)?;
+            }
+            runs.truncate(before);
+            self.budget.give(want * GRANULE);
+        }
+        claimed
+    }
+
+    fn claim_from(
+        &self,
+        map: &mut Map<B::Pairs>,
+        want: u64,
+        near: Option<u64>,
+        overdraft: bool,
+        runs: &mut Runs,
+    ) -> Result<()> {
         let mut left = want;
         if let Some(start) = near {
-            left -= self.claim_at(&mut map, start, left, runs);
+            left -= self.claim_at(map, start, left, overdraft, runs)?;
         }
-        let whole = left > 0 && {
-            let best = map.free.take_best(left);
-            let best = match best {
-                None if self.grow(&mut map, left) => map.free.take_best(left),
-                best => best,
-            };
-            runs.extend(best);
-            best.is_some()
-        };
-        if whole {
-            return Ok(());
+        if left > 0 {
+            self.room(map, overdraft)?;
+            let mut best = map.free.take_best(left)?;
+            if best.is_none() && self.grow(map, left)? {
+                self.room(map, overdraft)?;
+                best = map.free.take_best(left)?;
+            }
+            if let Some(run) = best {
+                runs.push(run);
+                return Ok(());
+            }
         }
         while left > 0 {
-            let Some(run) = map.free.take_longest(left) else {
-                for &run in &runs[before..] {
-                    map.free.insert(run);
-                }
-                runs.truncate(before);
-                self.budget.give(want * GRANULE);
-                return Err(Error::NoSpace);
-            };
+            self.room(map, overdraft)?;
+            let run = map.free.take_longest(left)?.ok_or(Error::NoSpace)?;
             left -= run.len;
             runs.push(run);
         }
@@ -126,116 +245,139 @@ impl<M: Memory> Space<M> {
 
     /// Claims up to `want` more granules from exactly `start` on, if the budget has plenty; tells
     /// how many.
-    pub(super) fn extend(&self, start: u64, want: u64) -> u64 {
+    pub(super) fn extend(&self, start: u64, want: u64) -> Result<u64> {
         let plenty = |bytes: u64| {
             let left = self.budget.total().saturating_sub(self.budget.used());
             bytes < left / 16 && self.budget.take(bytes).is_ok()
         };
         if want == 0 || !bytes(want).is_ok_and(plenty) {
-            return 0;
+            return Ok(0);
         }
-        let mut runs = Runs::default();
-        let got = self.claim_at(&mut self.map.lock(), start, want, &mut runs);
+        let got =
+            match self.claim_at(&mut self.map.lock(), start, want, false, &mut Runs::default()) {
+                Err(Error::NoSpace) => 0,
+                got => got?,
+            };
         self.budget.give((want - got) * GRANULE);
-        got
+        Ok(got)
     }
 
     /// Takes up to `want` granules from `start` on, out of new memory where the old one ends; how
     /// many.
-    fn claim_at(&self, map: &mut Map, start: u64, want: u64, runs: &mut Runs) -> u64 {
-        let mut got = map.free.take_at(start, want);
-        if got < want && start + got == map.end && self.grow(map, want - got) {
-            got += map.free.take_at(start + got, want - got);
+    fn claim_at(
+        &self,
+        map: &mut Map<B::Pairs>,
+        start: u64,
+        want: u64,
+        overdraft: bool,
+        runs: &mut Runs,
+    ) -> Result<u64> {
+        self.room(map, overdraft)?;
+        let mut got = map.free.take_at(start, want)?;
+        if got < want && start + got == map.free.end() && self.grow(map, want - got)? {
+            got += map.free.take_at(start + got, want - got)?;
         }
         runs.extend((got > 0).then_some(Run { start, len: got }));
-        got
+        Ok(got)
     }
 
     /// Makes the memory longer, so that at least `want` granules lie in one run at its end, if it
     /// can.
-    fn grow(&self, map: &mut Map, want: u64) -> bool {
-        let end = map.end * GRANULE;
+    fn grow(&self, map: &mut Map<B::Pairs>, want: u64) -> Result<bool> {
+        let memory = self.memory();
+        let end = map.free.end() * GRANULE;
         let Some(need) = want.checked_mul(GRANULE).and_then(|len| end.checked_add(len + 4096))
         else {
-            return false;
+            return Ok(false);
         };
-        let Some(need) = need.checked_next_multiple_of(RELEASE_UNIT) else { return false };
+        let Some(need) = need.checked_next_multiple_of(RELEASE_UNIT) else { return Ok(false) };
         let ample = end + (end / 8).next_multiple_of(RELEASE_UNIT).min(GROWTH_MAX);
-        let grown = self.memory.size() >= need
-            || (ample > need && self.memory.grow(ample).is_ok())
-            || self.memory.grow(need).is_ok();
-        let size = self.memory.size() / GRANULE;
+        let grown = memory.size() >= need
+            || (ample > need && memory.grow(ample).is_ok())
+            || memory.grow(need).is_ok();
+        if !grown {
+            return Ok(false);
+        }
         // What the memory has beyond the need is taken over step by step, lest an empty home look
         // at all of it.
-        let size = if grown { size.min(need.max(ample) / GRANULE) } else { size.min(map.end) };
-        if size > map.end {
-            map.free.insert(Run { start: map.end, len: size - map.end });
-            map.end = size;
+        let size = memory.size().min(need.max(ample)) / GRANULE;
+        if size > map.free.end() {
+            map.free.extend(size)?;
         }
-        grown
+        Ok(true)
     }
 
     /// A run's granules are named once more.
-    pub(super) fn share(&self, run: Run) {
-        self.refs.lock().add(run);
+    pub(super) fn share(&self, run: Run) -> Result<()> {
+        self.refs.lock().add(run, |runs| self.room_for_uses(runs, false))?;
         self.shared.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Pages for one step of the count of uses.
+    fn room_for_uses(&self, runs: &B::Pairs, overdraft: bool) -> Result<()> {
+        self.provide(runs.pages_for(Refs::<B::Pairs>::PUTS), overdraft)
     }
 
     /// Cuts `run` into parts and tells of each whether others use it too.
-    pub(super) fn parts(&self, run: Run, mut each: impl FnMut(Run, bool)) {
+    pub(super) fn parts(&self, run: Run, mut each: impl FnMut(Run, bool)) -> Result<()> {
         if self.shared.load(Ordering::Acquire) {
-            self.refs.lock().parts(run, |part, uses| each(part, uses > 1));
-        } else {
-            each(run, false);
+            return self.refs.lock().parts(run, |part, uses| each(part, uses > 1));
         }
+        each(run, false);
+        Ok(())
     }
 
     /// The runs are named once less. What nobody names any more is free, and units that become
     /// wholly free by it go back to the operating system.
-    pub(super) fn let_go(&self, runs: &[Run]) {
+    pub(super) fn let_go(&self, runs: &[Run]) -> Result<()> {
         if runs.is_empty() {
-            return;
+            return Ok(());
+        }
+        if !self.shared.load(Ordering::Acquire) {
+            return self.free(runs);
         }
         let mut last_used = Vec::new();
-        let unused = if self.shared.load(Ordering::Acquire) {
-            let mut refs = self.refs.lock();
-            runs.iter().for_each(|&run| refs.remove(run, &mut last_used));
-            self.shared.store(!refs.is_empty(), Ordering::Release);
-            &last_used
-        } else {
-            runs
-        };
-        self.free(unused);
+        let mut refs = self.refs.lock();
+        for &run in runs {
+            refs.remove(run, &mut last_used, |runs| self.room_for_uses(runs, true))?;
+        }
+        self.shared.store(!refs.is_empty()?, Ordering::Release);
+        drop(refs);
+        self.free(&last_used)
     }
 
-    fn free(&self, runs: &[Run]) {
+    fn free(&self, runs: &[Run]) -> Result<()> {
         let mut units = Runs::default();
         let mut map = self.map.lock();
         for &run in runs {
-            let whole = map.free.insert(run);
+            self.room(&mut map, true)?;
+            let whole = map.free.insert(run)?;
+            self.budget.give(run.len * GRANULE);
             let start = whole.start.next_multiple_of(UNIT).max(run.start / UNIT * UNIT);
             let end = (whole.end() / UNIT * UNIT).min(run.end().next_multiple_of(UNIT));
-            if start < end {
+            // What outlives a kill keeps its bytes until the next claim: they may be needed to go back.
+            if start < end && !B::LASTING {
                 units.push(Run { start, len: end - start });
             }
         }
+        if units.is_empty() {
+            return Ok(());
+        }
         // Nobody may claim a unit while its bytes go: it is out of the map meanwhile.
         for &unit in &*units {
-            map.free.take(unit);
+            map.free.take(unit)?;
             map.leaving += unit.len;
         }
         drop(map);
         for unit in &*units {
-            self.memory.release(unit.start * GRANULE, unit.len * GRANULE);
+            self.memory().release(unit.start * GRANULE, unit.len * GRANULE);
         }
-        if !units.is_empty() {
-            let mut map = self.map.lock();
-            for &unit in &*units {
-                map.free.insert(unit);
-                map.leaving -= unit.len;
-            }
+        let mut map = self.map.lock();
+        for &unit in &*units {
+            map.free.insert(unit)?;
+            map.leaving -= unit.len;
         }
-        let len: u64 = runs.iter().map(|run| run.len).sum();
-        self.budget.give(len * GRANULE);
+        Ok(())
     }
 }

@@ -2,33 +2,24 @@
 //!
 //! Neighbours: `home` locks it, `commit` changes it. Invariant: no inodes, no tree, no bytes.
 
-use alloc::sync::Arc;
 use core::array;
 
+use super::base::Sheets;
 use super::keys;
 use crate::error::{Error, Result};
 use crate::ground::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use crate::ground::{Budget, Lender};
 use crate::ids::Ino;
-use crate::limits::SUBTREES;
 use crate::store::Flow;
-use crate::tree::{Census, Finger, HeapPages, PageId, Pages, Tree};
+use crate::tree::{Census, Finger, PageId, Tree};
 
-/// Free pages that a small tree keeps: as many as a new file in it may need, for each level and in
-/// all.
-const SPARE_LEVEL: usize = 3;
-const SPARE_MIN: usize = 4;
-/// Free pages that any other tree keeps, for each of its pages and in all.
-const SPARE_SHARE: usize = 8;
-const SPARE_MAX: usize = 64;
 /// Records whose leaves are remembered: directories, and as many others.
 const LEAVES: usize = 8;
 
 /// A tree made when first needed.
-pub(super) struct SubTree {
-    tree: Option<Tree<HeapPages>>,
-    budget: Arc<Budget>,
-    lender: Option<&'static dyn Lender>,
+pub(super) struct SubTree<P> {
+    tree: Option<Tree<P>>,
+    /// Groups that inodes are dealt out over.
+    groups: u64,
     /// Inodes that live here.
     pub inodes: u64,
     /// Where keys of each kind came and went last: mostly they follow each other.
@@ -41,15 +32,14 @@ pub(super) struct SubTree {
     leaves: [AtomicU64; 2 * LEAVES],
 }
 
-impl SubTree {
-    /// No inodes yet.
-    pub(super) fn new(budget: Arc<Budget>, lender: Option<&'static dyn Lender>) -> Self {
+impl<P: Sheets> SubTree<P> {
+    /// No inodes yet; one of so many groups.
+    pub(super) fn new(groups: usize) -> Self {
         let fingers = array::from_fn(|_| Finger::new());
         let leaves = array::from_fn(|_| AtomicU64::new(0));
         Self {
             tree: None,
-            budget,
-            lender,
+            groups: groups as u64,
             inodes: 0,
             fingers,
             in_order: AtomicBool::new(true),
@@ -57,7 +47,43 @@ impl SubTree {
         }
     }
 
-    fn existing(&mut self) -> Result<&mut Tree<HeapPages>> {
+    /// A tree that is there already.
+    pub(super) fn set_tree(&mut self, tree: Tree<P>) {
+        self.tree = Some(tree);
+    }
+
+    /// The tree, if there is one.
+    pub(super) const fn tree(&self) -> Option<&Tree<P>> {
+        self.tree.as_ref()
+    }
+
+    /// The tree, whose pages and root may be changed to what they were.
+    pub(super) fn tree_mut(&mut self) -> Option<&mut Tree<P>> {
+        self.forget_leaves();
+        self.tree.as_mut()
+    }
+
+    /// The tree, to change bytes in place.
+    #[inline]
+    pub(super) const fn tree_as_it_is(&mut self) -> Option<&mut Tree<P>> {
+        self.tree.as_mut()
+    }
+
+    /// Whether there is a key that begins like `key` from there on.
+    pub(super) fn get_first(&self, key: &[u8]) -> Result<bool> {
+        let mut found = false;
+        self.scan(key, |first, _| {
+            found = first.starts_with(&key[..key.len().min(9)]);
+            Flow::Break(())
+        })?;
+        Ok(found)
+    }
+
+    fn forget_leaves(&mut self) {
+        self.leaves.iter_mut().for_each(|leaf| *leaf.get_mut() = 0);
+    }
+
+    fn existing(&mut self) -> Result<&mut Tree<P>> {
         self.tree.as_mut().ok_or(Error::Corrupt)
     }
 
@@ -94,7 +120,7 @@ impl SubTree {
     /// Where an inode's leaf may be remembered: a directory's, and another's.
     #[inline]
     fn leaf_places(&self, ino: Ino) -> [&AtomicU64; 2] {
-        let place = (ino.0 / SUBTREES as u64) as usize % LEAVES;
+        let place = (ino.0 / self.groups) as usize % LEAVES;
         [&self.leaves[place], &self.leaves[LEAVES + place]]
     }
 
@@ -179,14 +205,20 @@ impl SubTree {
         self.tree.as_mut().map_or(Ok(0), |tree| tree.remove_range_at(finger, from, to, each))
     }
 
-    /// Makes sure of so many puts. With `overdraft` the budget does not count.
-    pub(super) fn reserve(&mut self, puts: usize, overdraft: bool) -> Result<()> {
+    /// Makes sure of so many puts; a new tree begins on `fresh` pages. With `overdraft` the budget
+    /// does not count.
+    pub(super) fn reserve(
+        &mut self,
+        puts: usize,
+        overdraft: bool,
+        fresh: impl FnOnce() -> P,
+    ) -> Result<()> {
         let tree = match &mut self.tree {
             Some(tree) => tree,
             none => {
-                let mut pages = HeapPages::with_lender(Arc::clone(&self.budget), self.lender);
+                let mut pages = fresh();
                 pages.overdraft(overdraft);
-                pages.reserve(1 + SPARE_MIN)?;
+                pages.begin()?;
                 pages.overdraft(false);
                 none.insert(Tree::new(pages)?)
             }
@@ -201,6 +233,11 @@ impl SubTree {
         reserved
     }
 
+    /// Pages that so many puts may take.
+    pub(super) fn pages_for(&self, puts: usize) -> usize {
+        self.tree.as_ref().map_or(0, |tree| tree.pages_for(puts))
+    }
+
     /// After every change, made or given up: a tree without inodes goes, and pages that were
     /// reserved for more than the next usual change will need.
     pub(super) fn settle(&mut self) {
@@ -209,17 +246,15 @@ impl SubTree {
             self.fingers.iter_mut().for_each(|finger| *finger = Finger::new());
         }
         let Some(tree) = &mut self.tree else { return };
-        let least = SPARE_MIN + SPARE_LEVEL * (tree.levels() - 1);
-        let pages = tree.pages_mut();
-        let spare = (pages.used() / SPARE_SHARE).clamp(least, SPARE_MAX);
-        if pages.spare() > spare {
-            pages.keep(spare);
+        let levels = tree.levels();
+        if tree.pages_mut().settle(levels) {
+            self.forget_leaves();
         }
     }
 
     /// Bytes of pages held.
     pub(super) fn bytes(&self) -> u64 {
-        self.tree.as_ref().map_or(0, |tree| tree.pages().bytes() as u64)
+        self.tree.as_ref().map_or(0, |tree| tree.pages().held())
     }
 
     /// Spoils the only page.
@@ -227,7 +262,8 @@ impl SubTree {
     pub(super) fn damage(&mut self) {
         let pages = self.existing().expect("there is a tree").pages_mut();
         let page = (0..).map(PageId).find(|&page| pages.get(page).is_ok());
-        pages.edit(page.expect("a page is in use")).expect("it is").fill(0xa5);
+        let mut page = pages.edit(page.expect("a page is in use")).expect("it is");
+        page.part(0..crate::limits::PAGE_SIZE).expect("all of it").fill(0xa5);
     }
 
     /// Walks everything; nothing where there is no tree.

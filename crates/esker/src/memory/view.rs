@@ -5,23 +5,24 @@
 
 use alloc::vec::Vec;
 
+use super::base::Base;
 use super::extents::{self, Extent};
 use super::home::Home;
 use super::keys::{self, Rest};
-use super::record::{self, Record};
+use super::record;
 use super::write::address;
-use crate::attr::{Attr, Kind};
+use crate::attr::{Attr, Kind, Time};
 use crate::error::{Error, Result};
 use crate::ground::Memory;
 use crate::ids::{Cursor, Ino, Span};
 use crate::limits::GRANULE;
 use crate::name::{Name, XattrName};
-use crate::store::{Batch, Entry, Flow, Listed, Space, Store, View};
+use crate::store::{Batch, Entry, Flow, Listed, Space, Store, Use, View};
 
 /// Extents looked up at once for a read.
 const EXTENTS_AT_ONCE: usize = 16;
 
-impl<M: Memory> View for Home<M> {
+impl<B: Base> View for Home<B> {
     #[inline]
     fn attr(&self, ino: Ino) -> Result<Attr> {
         let attr = |value: &[u8]| record::record(value)?.attr();
@@ -81,6 +82,16 @@ impl<M: Memory> View for Home<M> {
             }
         }
         Ok(len)
+    }
+
+    #[inline]
+    fn reread(&self, ino: Ino, at: u64, target: &mut [u8], now: Time) -> Result<Option<usize>> {
+        B::reread(self, ino, at, target, now)
+    }
+
+    #[inline]
+    fn warm(&self, ino: Ino, after: Use, now: Time) {
+        B::warm(self, ino, after, now);
     }
 
     fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>> {
@@ -158,7 +169,7 @@ impl<M: Memory> View for Home<M> {
     }
 }
 
-impl<M: Memory> Store for Home<M> {
+impl<B: Base> Store for Home<B> {
     fn next_ino(&self, parent: Ino, kind: Kind) -> Ino {
         self.number(parent, kind)
     }
@@ -167,17 +178,21 @@ impl<M: Memory> Store for Home<M> {
         self.apply(batch)
     }
 
+    #[inline]
+    fn rewrite(&self, ino: Ino, at: u64, source: &[u8], now: Time) -> Result<bool> {
+        B::rewrite(self, ino, at, source, now)
+    }
+
     fn trim(&self, ino: Ino) -> Result<()> {
         self.give_back(ino)
     }
 
-    /// Nothing outlives the memory.
     fn sync(&self) -> Result<()> {
-        Ok(())
+        B::sync(self)
     }
 }
 
-impl<M: Memory> Home<M> {
+impl<B: Base> Home<B> {
     /// In how many extents a file's space lies.
     ///
     /// # Errors
@@ -202,7 +217,7 @@ impl<M: Memory> Home<M> {
 
 /// How many bytes there are to read; with `true`, they are in `target` already, from the record.
 fn start_reading(value: &[u8], at: u64, target: &mut [u8]) -> Result<(usize, bool)> {
-    let record = Record::decode(value).ok_or(Error::Corrupt)?;
+    let record = record::record(value)?;
     if !record.has_content() {
         return Err(Error::Invalid);
     }

@@ -7,12 +7,12 @@
 
 use alloc::vec::Vec;
 
+use super::base::Base;
 use super::extents::{self, Extent, Extents, Pieces};
 use super::few::Few;
 use super::free::Run;
 use super::plan::{Job, Move, Plan, ceil};
 use crate::error::{Error, Result};
-use crate::ground::Memory;
 use crate::ids::Ino;
 use crate::limits::{GRANULE, INLINE_LEN_MAX};
 
@@ -40,7 +40,7 @@ pub(super) fn address(extent: &Extent, at: u64) -> u64 {
     extent.place * GRANULE + (at - extent.start * GRANULE)
 }
 
-impl<'a, M: Memory> Plan<'_, 'a, M> {
+impl<'a, B: Base> Plan<'_, 'a, B> {
     pub(super) fn write(&mut self, ino: Ino, at: u64, source: &'a [u8]) -> Result<()> {
         let index = self.content(ino)?;
         let end = self.end_of(at, source.len() as u64)?;
@@ -49,7 +49,7 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
         }
         let size = self.inodes[index].record.size;
         let ahead = match at == size && size > 0 {
-            true => (size / 8 / GRANULE).clamp(1, AHEAD_MAX),
+            true => ((size >> B::AHEAD_SHIFT) / GRANULE).clamp(1, AHEAD_MAX),
             false => 0,
         };
         for slot in &*self.slots(index, at, end, ahead)? {
@@ -148,7 +148,7 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
                 }
             }
         }
-        let ahead = if new { self.claim_ahead(index, &mut job, last, ahead) } else { 0 };
+        let ahead = if new { self.claim_ahead(index, &mut job, last, ahead)? } else { 0 };
         if job.changed {
             self.splice(index, first, last + ahead, &job.fresh);
         }
@@ -168,7 +168,7 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
         let Some(extent) = extent.filter(fits) else { return Ok(None) };
         let mut ours = true;
         let run = extent.part(first, last).run();
-        self.home.space.parts(run, |_, shared| ours &= !shared);
+        self.home.space.parts(run, |_, shared| ours &= !shared)?;
         let visible = at < staged.stored_size;
         Ok(ours.then_some(Slot { at, to: address(&extent, at), len: end - at, visible }))
     }
@@ -176,7 +176,7 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
     /// Written space: in place where it is ours alone, else copied.
     fn overwrite(&mut self, index: usize, job: &mut Writing, extent: Extent) -> Result<()> {
         let mut parts = Few::<(Run, bool), 2>::default();
-        self.home.space.parts(extent.run(), |run, shared| parts.push((run, shared)));
+        self.home.space.parts(extent.run(), |run, shared| parts.push((run, shared)))?;
         let stored_size = self.inodes[index].stored_size;
         for &(run, shared) in &*parts {
             let start = extent.start + (run.start - extent.place);
@@ -215,19 +215,25 @@ impl<'a, M: Memory> Plan<'_, 'a, M> {
     }
 
     /// Claims what is free right behind the new space, so that appends make long extents.
-    fn claim_ahead(&mut self, index: usize, job: &mut Writing, last: u64, ahead: u64) -> u64 {
+    fn claim_ahead(
+        &mut self,
+        index: usize,
+        job: &mut Writing,
+        last: u64,
+        ahead: u64,
+    ) -> Result<u64> {
         let hole = self.inodes[index].window.piece(last, last + ahead);
         let Some(extent) = job.fresh.last().filter(|_| ahead > 0 && hole.extent.is_none()) else {
-            return 0;
+            return Ok(0);
         };
         let place = extent.run().end();
-        let len = self.home.space.extend(place, hole.len);
+        let len = self.home.space.extend(place, hole.len)?;
         if len > 0 {
             self.ledger.claims.push(Run { start: place, len });
             let extent = Extent { start: last, len, place, unwritten: false };
             extents::append(&mut job.fresh, extent);
         }
-        len
+        Ok(len)
     }
 }
 

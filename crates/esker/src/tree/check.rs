@@ -42,6 +42,13 @@ impl<P: Pages> Tree<P> {
         Ok(walk.census)
     }
 
+    /// The numbers of all pages that the root leads to, after as good a look.
+    pub fn page_ids(&self) -> Result<BTreeSet<PageId>> {
+        let mut walk = Walk::default();
+        self.check_node(self.root, self.levels - 1, (&[], None), &mut walk)?;
+        Ok(walk.seen)
+    }
+
     fn check_node(&self, id: PageId, level: u8, fences: Fences<'_>, walk: &mut Walk) -> Result<()> {
         if !walk.seen.insert(id) {
             return Err(Error::Corrupt);

@@ -7,7 +7,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::pages::{Page, PageId, Pages};
+use super::pages::{Page, PageId, PageMut, Pages};
 use super::slabs::Slabs;
 use crate::error::{Error, Result};
 use crate::ground::{Budget, Lender};
@@ -143,9 +143,9 @@ impl Pages for HeapPages {
     }
 
     #[inline]
-    fn edit(&mut self, id: PageId) -> Result<&mut Page> {
+    fn edit(&mut self, id: PageId) -> Result<PageMut<'_>> {
         let used = self.is_used(id);
-        self.slabs.get_mut(id.0).filter(|_| used).ok_or(Error::Corrupt)
+        self.slabs.get_mut(id.0).filter(|_| used).map(PageMut::new).ok_or(Error::Corrupt)
     }
 
     fn allocate(&mut self) -> Result<PageId> {

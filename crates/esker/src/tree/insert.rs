@@ -141,7 +141,7 @@ impl<P: Pages> Tree<P> {
     /// Lays the node anew with the new entry, if there is enough room: without holes, and with
     /// another prefix if the new key asks for it.
     fn lay_anew(&mut self, page: PageId, level: u8, incoming: &Incoming<'_>) -> Result<bool> {
-        let mut laid = {
+        let laid = {
             let bytes = self.pages.get(page)?;
             let node = Node::parse(&bytes, level)?;
             // A new key can shorten the prefix, which frees nothing.
@@ -159,7 +159,7 @@ impl<P: Pages> Tree<P> {
             sequence.lay(all, level, PageId(node.header.first_child), &mut laid)?;
             laid
         };
-        core::mem::swap(self.pages.edit(page)?, &mut laid);
+        self.pages.edit(page)?.set(&laid);
         Ok(true)
     }
 
@@ -176,8 +176,8 @@ impl<P: Pages> Tree<P> {
         };
         let right = self.pages.allocate()?;
         self.hand_up(path, depth, &separator, right)?;
-        *self.pages.edit(page)? = halves[0];
-        *self.pages.edit(right)? = halves[1];
+        self.pages.edit(page)?.set(&halves[0]);
+        self.pages.edit(right)?.set(&halves[1]);
         Ok(())
     }
 

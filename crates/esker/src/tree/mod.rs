@@ -30,11 +30,11 @@ pub use check::Census;
 pub use finger::Finger;
 pub use heap_pages::HeapPages;
 pub use node::{NodeHeader, NodeSlot};
-pub use pages::{Page, PageId, Pages};
+pub use pages::{LINE, Lines, Page, PageId, PageMut, Pages};
 
 use self::node::Node;
 use self::node_mut::NodeMut;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// More levels than a tree ever gets: for one more, the root must have filled, with more than eight
 /// nodes below it each of which had to fill.
@@ -64,6 +64,38 @@ impl<P: Pages> Tree<P> {
         Ok(Self { pages, root, levels: 1, newest: None, shape: 1 })
     }
 
+    /// The tree with this root, as [`root`](Self::root) told it. `Corrupt` when no tree has as many
+    /// levels.
+    pub fn open(pages: P, root: PageId, levels: u8) -> Result<Self> {
+        if levels == 0 || levels > LEVELS_MAX {
+            return Err(Error::Corrupt);
+        }
+        Ok(Self { pages, root, levels, newest: None, shape: 1 })
+    }
+
+    /// Another root, or the one from before, after pages changed below the tree.
+    pub fn reopen(&mut self, root: PageId, levels: u8) -> Result<()> {
+        if levels == 0 || levels > LEVELS_MAX {
+            return Err(Error::Corrupt);
+        }
+        (self.root, self.levels, self.newest) = (root, levels, None);
+        self.shape += 1;
+        Ok(())
+    }
+
+    /// The root, and how many levels there are.
+    #[must_use]
+    pub const fn root(&self) -> (PageId, u8) {
+        (self.root, self.levels)
+    }
+
+    /// Pages that so many puts may take.
+    #[must_use]
+    pub const fn pages_for(&self, puts: usize) -> usize {
+        let splits = puts.saturating_mul(self.levels as usize);
+        splits.saturating_add(puts / 4 + (puts > 0) as usize)
+    }
+
     /// Calls `f` with a key's value, if the key is there.
     #[inline]
     pub fn get<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
@@ -85,13 +117,23 @@ impl<P: Pages> Tree<P> {
         Ok(Some(f(value)))
     }
 
+    /// The page that a key's value lies in, and where in it.
+    pub fn find_value(&self, key: &[u8]) -> Result<Option<(PageId, usize)>> {
+        let leaf = self.leaf(key)?;
+        let bytes = self.pages.get(leaf)?;
+        let node = Node::parse(&bytes, 0)?;
+        match node.find(key)? {
+            Ok(at) => Ok(Some((leaf, node.slot(at)?.value().start))),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// Makes sure of the pages for so many puts, among any number of edits and removals.
     ///
     /// A put splits one node on each level at most. A split root is two pages more and one more
     /// level, but a root has more than eight keys before it is full.
     pub fn reserve_puts(&mut self, puts: usize) -> Result<()> {
-        let splits = puts.saturating_mul(self.levels as usize);
-        self.pages.reserve(splits.saturating_add(puts / 4 + usize::from(puts > 0)))
+        self.pages.reserve(self.pages_for(puts))
     }
 
     /// How many levels there are, that of the leaves included.

@@ -8,13 +8,13 @@ use core::ops::Range;
 
 use super::key::{HEAD_LEN, cut, rest_len};
 use super::node::{HINTS, HINTS_RANGE, NodeHeader, NodeSlot, hint_step};
-use super::pages::{Page, PageId};
+use super::pages::{PageId, PageMut};
 use crate::error::{Error, Result};
 use crate::limits::PAGE_SIZE;
 
 /// A page whose header was checked.
 pub struct NodeMut<'a> {
-    page: &'a mut Page,
+    page: PageMut<'a>,
     header: NodeHeader,
     /// The least slot that is not what it was,
     changed: usize,
@@ -25,7 +25,7 @@ pub struct NodeMut<'a> {
 impl<'a> NodeMut<'a> {
     /// An empty node instead of what is in `page`. `Corrupt` when the prefix is longer than any
     /// key.
-    pub fn create(page: &'a mut Page, level: u8, first: PageId, prefix: &[u8]) -> Result<Self> {
+    pub fn create(mut page: PageMut<'a>, level: u8, first: PageId, prefix: &[u8]) -> Result<Self> {
         let header = NodeHeader {
             level,
             unused: [0; 3],
@@ -35,23 +35,25 @@ impl<'a> NodeMut<'a> {
             cells_start: PAGE_SIZE as u16,
             holes_len: 0,
         };
-        page.get_mut(header.prefix()).ok_or(Error::Corrupt)?.copy_from_slice(prefix);
+        page.part(header.prefix()).ok_or(Error::Corrupt)?.copy_from_slice(prefix);
         Ok(Self { page, header, changed: 0, step: 0 })
     }
 
     /// The node in `page`, which is on `level`. `Corrupt` when it cannot be.
-    pub fn parse(page: &'a mut Page, level: u8) -> Result<Self> {
-        let header = NodeHeader::parse(page, level)?;
+    pub fn parse(page: PageMut<'a>, level: u8) -> Result<Self> {
+        let header = NodeHeader::parse(&page, level)?;
         let step = hint_step(header.count as usize);
         Ok(Self { page, header, changed: usize::MAX, step })
     }
 
     /// Writes the header and the hints, which tell of the slots: after all changes.
     pub fn save(&mut self) {
-        self.page[..NodeHeader::SIZE].copy_from_slice(&self.header.encode());
+        self.put(0, &self.header.encode());
         let step = hint_step(self.header.count as usize);
         if step == 0 {
-            self.page[HINTS_RANGE].fill(0);
+            if let Some(hints) = self.page.part(HINTS_RANGE) {
+                hints.fill(0);
+            }
             return;
         }
         let known = if step == self.step { self.changed.div_ceil(step) } else { 0 };
@@ -60,7 +62,14 @@ impl<'a> NodeMut<'a> {
             let source = self.slot_start((hint + 1) * step);
             let target = HINTS_RANGE.start + hint * HEAD_LEN;
             let Some(&head) = self.page[source..].first_chunk::<HEAD_LEN>() else { return };
-            self.page[target..target + HEAD_LEN].copy_from_slice(&head);
+            self.put(target, &head);
+        }
+    }
+
+    /// Bytes to where there is room for them.
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(target) = self.page.part(at..at + bytes.len()) {
+            target.copy_from_slice(bytes);
         }
     }
 
@@ -77,7 +86,7 @@ impl<'a> NodeMut<'a> {
 
     fn set_slot(&mut self, index: usize, slot: &NodeSlot) {
         let start = self.slot_start(index);
-        self.page[start..start + NodeSlot::SIZE].copy_from_slice(&slot.encode());
+        self.put(start, &slot.encode());
     }
 
     /// Bytes that say something.
@@ -96,8 +105,8 @@ impl<'a> NodeMut<'a> {
         let end = self.header.cells_start as usize;
         let middle = end - value.len();
         let start = middle - rest.len();
-        self.page[start..middle].copy_from_slice(rest);
-        self.page[middle..end].copy_from_slice(value);
+        self.put(start, rest);
+        self.put(middle, value);
         self.header.cells_start = start as u16;
         NodeSlot {
             head,
@@ -118,7 +127,7 @@ impl<'a> NodeMut<'a> {
         let slots = self.header.slots();
         let slot = self.add_cell(suffix, value);
         let start = self.slot_start(index);
-        self.page.copy_within(start..slots.end, start + NodeSlot::SIZE);
+        self.page.move_within(start..slots.end, start + NodeSlot::SIZE);
         self.header.count += 1;
         self.changed = self.changed.min(index);
         self.set_slot(index, &slot);
@@ -133,7 +142,7 @@ impl<'a> NodeMut<'a> {
         if value.len() <= slot.value_len as usize {
             let hole_len = slot.value_len as usize - value.len();
             slot.value_len = value.len() as u16;
-            let target = self.page.get_mut(slot.value()).ok_or(Error::Corrupt)?;
+            let target = self.page.part(slot.value()).ok_or(Error::Corrupt)?;
             target.copy_from_slice(value);
             self.add_hole(hole_len)?;
         } else {
@@ -144,8 +153,8 @@ impl<'a> NodeMut<'a> {
             self.add_hole(slot.cell_len())?;
             let end = self.header.cells_start as usize;
             let start = end - value.len() - rest.len();
-            self.page.copy_within(rest, start);
-            self.page[end - value.len()..end].copy_from_slice(value);
+            self.page.move_within(rest, start);
+            self.put(end - value.len(), value);
             self.header.cells_start = start as u16;
             (slot.cell_start, slot.value_len) = (start as u16, value.len() as u16);
         }
@@ -160,7 +169,7 @@ impl<'a> NodeMut<'a> {
         }
         let (start, end) = (self.slot_start(range.start), self.slot_start(range.end));
         let slots = self.header.slots();
-        self.page.copy_within(end..slots.end, start);
+        self.page.move_within(end..slots.end, start);
         self.header.count -= range.len() as u16;
         self.changed = self.changed.min(range.start);
         if self.header.count == 0 {
@@ -177,7 +186,7 @@ impl<'a> NodeMut<'a> {
     /// The value of an entry, to be changed.
     pub fn into_value(self, index: usize) -> Result<&'a mut [u8]> {
         let range = self.slot(index)?.value();
-        self.page.get_mut(range).ok_or(Error::Corrupt)
+        self.page.into_part(range).ok_or(Error::Corrupt)
     }
 
     /// Bytes of a cell are no longer needed.

@@ -145,7 +145,7 @@ impl<P: Pages> Tree<P> {
             (left_page, right_page, merged)
         };
         self.shape += 1;
-        *self.pages.edit(left_page)? = merged;
+        self.pages.edit(left_page)?.set(&merged);
         self.pages.free(right_page);
         self.cut(parent, level + 1, separator_at..right)?;
         Ok(true)

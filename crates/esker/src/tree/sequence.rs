@@ -10,7 +10,7 @@ use core::ptr;
 use super::key::{KeyBuf, common_len, rest_len};
 use super::node::{HINTS_RANGE, Node, NodeSlot};
 use super::node_mut::NodeMut;
-use super::pages::{Page, PageId};
+use super::pages::{Page, PageId, PageMut};
 use crate::error::{Error, Result};
 use crate::limits::{KEY_LEN_MAX, PAGE_SIZE, VALUE_LEN_MAX};
 
@@ -129,7 +129,7 @@ impl<'a> Sequence<'a> {
             return Ok(());
         }
         let prefix = self.prefix(&range)?;
-        let mut node = NodeMut::create(target, level, first, &prefix)?;
+        let mut node = NodeMut::create(PageMut::new(target), level, first, &prefix)?;
         let mut at = 0;
         self.each(range, |key, value| {
             let fits = node.insert(at, key, value);

@@ -205,11 +205,16 @@ pub fn attr(kind: Kind, parent: Ino, seed: u64) -> Attr {
     }
 }
 
+/// How homes of tests are.
+pub fn options(size_max: u64) -> Options {
+    let root = attr(Kind::Directory, Ino::ROOT, 1);
+    Options { size_max, file_size_max: u64::MAX, root }
+}
+
 /// A home and its model.
 pub fn start<M: Memory>(memory: M, size_max: u64) -> (Home<M>, Model) {
-    let root = attr(Kind::Directory, Ino::ROOT, 1);
-    let options = Options { size_max, file_size_max: u64::MAX, root };
-    (Home::new(memory, &options).unwrap(), Model::new(root))
+    let options = options(size_max);
+    (Home::new(memory, &options).unwrap(), Model::new(options.root))
 }
 
 /// All bytes of a file.

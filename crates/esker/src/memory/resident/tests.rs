@@ -1,0 +1,85 @@
+//! The embedded home from inside: what no call from above can bring about.
+
+use super::{OpenError, Resident, Superblock};
+use crate::attr::{Attr, Kind, Time};
+use crate::error::Error;
+use crate::ground::{Heap, Memory};
+use crate::ids::Ino;
+use crate::memory::finding::Finding;
+use crate::memory::home::{Home, Options};
+use crate::memory::keys;
+
+fn options() -> Options {
+    let root = Attr::new(Kind::Directory, 0o755, 1, 1, Ino::ROOT, Time::default());
+    Options { size_max: 1 << 30, file_size_max: 1 << 40, root }
+}
+
+fn open(memory: &Heap) -> Result<Home<Resident<&Heap>>, OpenError> {
+    Home::<Resident<&Heap>>::open(memory, &options())
+}
+
+/// A memory with a new home, but for some bytes of its superblock, with the right check over them or not.
+fn spoilt(spoil: impl FnOnce(&mut Superblock), seal: bool) -> Option<OpenError> {
+    let memory = Heap::new();
+    drop(open(&memory).unwrap());
+    let mut superblock = Superblock::read(&memory).unwrap();
+    spoil(&mut superblock);
+    let bytes = if seal { superblock.sealed() } else { superblock.encode() };
+    memory.write(0, &bytes).unwrap();
+    let mut before = alloc::vec![0; memory.size() as usize];
+    memory.read(0, &mut before).unwrap();
+    let found = open(&memory).err();
+    let mut after = alloc::vec![0; memory.size() as usize];
+    memory.read(0, &mut after).unwrap();
+    assert!(before == after, "a memory that is not opened stays as it is");
+    found
+}
+
+#[test]
+fn what_cannot_be_opened_is_named() {
+    assert_eq!(spoilt(|_| {}, true), None);
+    assert_eq!(spoilt(|block| block.magic[0] = b'e', true), Some(OpenError::Foreign));
+    let older = OpenError::Version { found: 0 };
+    assert_eq!(spoilt(|block| block.version = 0, true), Some(older));
+    let newer = OpenError::Version { found: 2 };
+    assert_eq!(spoilt(|block| block.version = 2, false), Some(newer));
+    let size = OpenError::PageSize { found: 8192, granule: 512 };
+    assert_eq!(spoilt(|block| block.page_size = 8192, true), Some(size));
+    assert_eq!(spoilt(|block| block.inodes += 1, false), Some(OpenError::Torn));
+    assert_eq!(spoilt(|block| block.spare = 897, true), Some(OpenError::Torn));
+    assert_eq!(spoilt(|block| block.free = block.end + 1, true), Some(OpenError::Torn));
+    let short = OpenError::Short { needs: 1 << 30, has: 1 << 16 };
+    assert_eq!(spoilt(|block| block.end = 1 << 21, true), Some(short));
+    let short = OpenError::Short { needs: u64::MAX, has: 1 << 16 };
+    assert_eq!(spoilt(|block| block.end = u64::MAX, true), Some(short));
+    assert_eq!(
+        spoilt(|block| block.keys_levels = 0, true),
+        Some(OpenError::Memory(Error::Corrupt))
+    );
+    let foreign = Heap::new();
+    foreign.grow(1 << 16).unwrap();
+    assert_eq!(open(&foreign).err(), Some(OpenError::Foreign), "zeros are not nothing");
+}
+
+#[test]
+fn an_inode_noted_wrongly_is_found() {
+    let memory = Heap::new();
+    let home = open(&memory).unwrap();
+    assert_eq!(home.check(), []);
+    let mut tree = home.trees[0].write();
+    tree.put(&keys::orphan(Ino(7)), &[]).unwrap();
+    drop(tree);
+    assert_eq!(home.check(), [Finding::Orphan { ino: Ino(7) }]);
+}
+
+#[test]
+fn a_new_home_is_one_unit() {
+    let memory = Heap::new();
+    let home = open(&memory).unwrap();
+    assert_eq!((memory.size(), home.usage().used), (1 << 16, 1 << 16));
+    let small = Options { size_max: 1000, ..options() };
+    let nothing = Heap::new();
+    let refused = Home::<Resident<&Heap>>::open(&nothing, &small).err();
+    assert_eq!(refused, Some(OpenError::Memory(Error::NoSpace)));
+    assert_eq!(nothing.size(), 0);
+}

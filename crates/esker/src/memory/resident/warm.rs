@@ -1,0 +1,183 @@
+//! Inodes whose bytes are used again and again: what a read or a write needs to know of them, and nothing else.
+//!
+//! Neighbours: `posix` says when an inode is warm ([`crate::store::View::warm`]); every commit makes all cold.
+//! Invariant: what is here agrees with the trees: a size changes in both at once.
+
+use super::Resident;
+use super::superblock::Superblock;
+use crate::attr::Time;
+use crate::error::Result;
+use crate::ground::Memory;
+use crate::ids::Ino;
+use crate::limits::GRANULE;
+use crate::memory::extents;
+use crate::memory::home::Home;
+use crate::memory::keys;
+use crate::memory::record::{self, Record};
+use crate::store::Use;
+use crate::tree::PageId;
+
+/// Places, each for the inodes of one number modulo this.
+const PLACES: usize = 64;
+
+/// One inode.
+#[derive(Clone, Copy, Default)]
+struct Warm {
+    ino: u64,
+    /// The commit since which it is warm.
+    since: u64,
+    /// Times at which a read and a write leave the attributes as they are.
+    read: Option<Time>,
+    written: Option<Time>,
+    size: u64,
+    /// Bytes of the file that lie in one piece, ours alone, and where.
+    from: u64,
+    to: u64,
+    place: u64,
+    /// Where the record's size is.
+    leaf: u32,
+    offset: u32,
+}
+
+/// What a commit has to itself.
+pub struct State {
+    /// As the memory has it.
+    pub superblock: Superblock,
+    /// Commits of this life.
+    commits: u64,
+    warm: [Warm; PLACES],
+}
+
+impl State {
+    pub fn new(superblock: Superblock) -> Self {
+        Self { superblock, commits: 1, warm: [Warm::default(); PLACES] }
+    }
+
+    /// All are cold.
+    pub const fn cool(&mut self) {
+        self.commits += 1;
+    }
+
+    #[inline]
+    fn place(&mut self, ino: Ino) -> Option<&mut Warm> {
+        let warm = &mut self.warm[ino.0 as usize % PLACES];
+        (warm.ino == ino.0 && warm.since == self.commits).then_some(warm)
+    }
+}
+
+impl<M: Memory> Home<Resident<M>> {
+    /// See [`crate::store::Store::rewrite`].
+    #[inline]
+    pub(super) fn rewrite_warm(&self, ino: Ino, at: u64, source: &[u8], now: Time) -> Result<bool> {
+        let mut state = self.space.base.state.lock();
+        let Some(warm) = state.place(ino).filter(|warm| warm.written == Some(now)) else {
+            return Ok(false);
+        };
+        let end = at + source.len() as u64;
+        if at > warm.size || end > self.file_size_max {
+            return Ok(false);
+        }
+        if (at < warm.from || end > warm.to) && !self.find_piece(warm, at, end)? {
+            return Ok(false);
+        }
+        let memory = self.memory();
+        memory.write(warm.place + (at - warm.from), source)?;
+        if end > warm.size {
+            warm.size = end;
+            let bytes = end.to_le_bytes();
+            let (leaf, offset) = (PageId(warm.leaf), warm.offset as usize);
+            if let Some(tree) = self.trees[0].write().tree_as_it_is() {
+                tree.pages_mut().patch(leaf, offset, &bytes);
+            }
+            memory
+                .write(leaf.0 as u64 * crate::limits::PAGE_SIZE as u64 + offset as u64, &bytes)?;
+        }
+        memory.whole()?;
+        Ok(true)
+    }
+
+    /// See [`crate::store::View::reread`].
+    #[inline]
+    pub(super) fn reread_warm(
+        &self,
+        ino: Ino,
+        at: u64,
+        target: &mut [u8],
+        now: Time,
+    ) -> Result<Option<usize>> {
+        let mut state = self.space.base.state.lock();
+        let Some(warm) = state.place(ino).filter(|warm| warm.read == Some(now)) else {
+            return Ok(None);
+        };
+        let len = warm.size.saturating_sub(at).min(target.len() as u64);
+        let end = at.saturating_add(len);
+        if (at < warm.from || end > warm.to) && !self.find_piece(warm, at, end)? {
+            return Ok(None);
+        }
+        self.memory().read(warm.place + (at - warm.from), &mut target[..len as usize])?;
+        Ok(Some(len as usize))
+    }
+
+    /// The piece that holds all these bytes, if there is one.
+    #[cold]
+    fn find_piece(&self, warm: &mut Warm, at: u64, end: u64) -> Result<bool> {
+        let ino = Ino(warm.ino);
+        let (first, last) = (at / GRANULE, end.div_ceil(GRANULE));
+        if first >= last {
+            return Ok(false);
+        }
+        let extent = extents::holding(&self.tree(ino), ino, first)?;
+        let Some(extent) = extent.filter(|extent| !extent.unwritten && extent.end() >= last) else {
+            return Ok(false);
+        };
+        // The stretch of it that nobody shares.
+        let (mut start, mut stop) = (extent.start, extent.end());
+        self.space.parts(extent.run(), |part, shared| {
+            if shared {
+                let (from, to) = (part.start - extent.place, part.end() - extent.place);
+                let (from, to) = (extent.start + from, extent.start + to);
+                if to <= first {
+                    start = start.max(to);
+                } else {
+                    stop = stop.min(from);
+                }
+            }
+        })?;
+        if start > first || stop < last {
+            return Ok(false);
+        }
+        (warm.from, warm.to) = (start * GRANULE, stop * GRANULE);
+        warm.place = (extent.place + (start - extent.start)) * GRANULE;
+        Ok(true)
+    }
+
+    /// See [`crate::store::View::warm`].
+    pub(super) fn warm_up(&self, ino: Ino, after: Use, now: Time) {
+        let mut state = self.space.base.state.lock();
+        let commits = state.commits;
+        if state.place(ino).is_none() {
+            let key = keys::inode(ino);
+            let tree = self.tree(ino);
+            let found = tree.tree().map(|tree| tree.find_value(&key));
+            let Some(Ok(Some((leaf, offset)))) = found else { return };
+            let Ok(Some(Ok(record))) = tree.get(&key, record::record) else { return };
+            // Bytes in the record itself are quick to reach, and to change is to write it anew.
+            if record.inline_len > 0 || record.own == 0 {
+                return;
+            }
+            state.warm[ino.0 as usize % PLACES] = Warm {
+                ino: ino.0,
+                since: commits,
+                size: record.size,
+                leaf: leaf.0,
+                offset: (offset + Record::SIZE_OFFSET) as u32,
+                ..Warm::default()
+            };
+        }
+        let Some(warm) = state.place(ino) else { return };
+        match after {
+            Use::Read => warm.read = Some(now),
+            Use::Write => warm.written = Some(now),
+        }
+    }
+}
