@@ -60,6 +60,12 @@ pub struct Space {
 
 /// Everything that a home can answer. A read-only image implements only this.
 pub trait View {
+    /// Whether [`reread`](Self::reread) and [`Store::rewrite`] ever do anything.
+    #[inline]
+    fn warms(&self) -> bool {
+        false
+    }
+
     /// An inode's attributes. `NotFound` when there is no such inode.
     fn attr(&self, ino: Ino) -> Result<Attr>;
 
@@ -303,15 +309,18 @@ pub struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// No changes yet.
+    // Built where it will stand: it is too large to be moved about.
+    #[inline(always)]
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self { changes: [const { None }; CHANGES_MAX], len: 0 }
     }
 
     /// Adds a change.
     ///
     /// # Panics
     /// When the batch is full: no operation of `posix` is longer than [`CHANGES_MAX`], which its tests show.
+    #[inline]
     pub fn push(&mut self, change: Change<'a>) {
         self.changes[self.len] = Some(change);
         self.len += 1;

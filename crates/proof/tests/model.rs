@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use esker::ground::Heap;
 use esker::limits::FILE_SIZE_MAX;
-use esker::memory::{Home, Options};
+use esker::memory::{Home, Options, Resident};
 use esker_proof::differ::Closely;
 use esker_proof::harness::{Hunt, Pair, hunt, run_regressions, sample};
 use esker_proof::model::Model;
@@ -33,6 +33,24 @@ fn memory_home() -> Result<Pair, String> {
 fn the_memory_home_is_the_model() {
     run_regressions(Closely::EXACT, memory_home);
     hunt(HUNT, memory_home);
+}
+
+/// The same home in its memory as a whole, with far fewer pages at hand than it has: what is quick there must be
+/// right as well.
+fn embedded_home() -> Result<Pair, String> {
+    let options = Options { size_max: 256 << 20, file_size_max: FILE_SIZE_MAX, root: root_attr() };
+    let home = Home::<Resident<Heap>>::open_with(Heap::new(), &options, 8);
+    let home = home.map_err(|error| error.to_string())?;
+    let model = Model::new(root_attr());
+    Ok((Box::new(Inside::new("model", model)), Box::new(Inside::new("embedded", home))))
+}
+
+#[test]
+fn the_embedded_home_is_the_model() {
+    run_regressions(Closely::EXACT, embedded_home);
+    hunt(Hunt { name: "model beside embedded home", cases: 2000, ..HUNT }, embedded_home);
+    let profile = Profile { steps_max: 1500, ..HUNT.profile };
+    hunt(Hunt { profile, cases: 30, name: "long scripts, embedded", ..HUNT }, embedded_home);
 }
 
 /// Long lives of one tree find what short ones do not: pages split and join, extents grow many.

@@ -6,10 +6,15 @@ pub mod heap;
 pub mod lender;
 pub mod memory;
 pub mod order;
+pub mod region;
+pub mod short;
 pub mod sync;
+pub mod undo;
 
 pub use budget::Budget;
 pub use clock::Clock;
 pub use heap::Heap;
 pub use lender::Lender;
 pub use memory::Memory;
+pub use region::Region;
+pub use undo::Undo;

@@ -55,6 +55,8 @@ pub enum Rank {
     Cache,
     /// `memory::resident`: which pages are free. There is one.
     Spare,
+    /// `ground::undo`: what the call under way put aside. There is one.
+    Undo,
     /// `ground::heap`: which blocks there are. There is one.
     Blocks,
     /// `ground::heap`: a block's bytes; numbered by block, and held one at a time.

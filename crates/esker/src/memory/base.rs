@@ -122,6 +122,12 @@ pub trait Base: Sized {
     /// A plan begins.
     fn begin(home: &Home<Self>) -> Result<Self::Turn<'_>>;
 
+    /// The inode is one of those that the plan changes.
+    #[inline]
+    fn touched(turn: &mut Self::Turn<'_>, ino: Ino) {
+        let _ = (turn, ino);
+    }
+
     /// All that a plan does was done.
     fn finish(home: &Home<Self>, turn: &mut Self::Turn<'_>) -> Result<()>;
 

@@ -14,12 +14,12 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use super::base::{Base, Sheets};
-use super::extents::{Extent, Step};
+use super::extents::{self, Extent, Step};
 use super::few::{Few, Row};
 use super::free::Runs;
 use super::home::Home;
 use super::keys::{self, Rest};
-use super::plan::{Job, Move, Plan, Staged, StagedName, StagedXattr};
+use super::plan::{Job, Move, Plan, Staged, StagedName, StagedXattr, ceil};
 use super::record;
 use super::subtree::SubTree;
 use crate::error::{Error, Result};
@@ -117,7 +117,18 @@ impl<B: Base> Home<B> {
 
     /// Lets go of what was claimed ahead of a file's writes.
     pub(super) fn give_back(&self, ino: Ino) -> Result<()> {
+        if B::LASTING && !self.reaches_past_end(ino)? {
+            return Ok(());
+        }
         self.carry(true, |plan| plan.trim(ino))
+    }
+
+    /// Whether the file has space behind its end.
+    fn reaches_past_end(&self, ino: Ino) -> Result<bool> {
+        let tree = self.tree(ino);
+        let record = tree.get(&keys::inode(ino), record::record)?.ok_or(Error::NotFound)??;
+        let end = ceil(record.size);
+        Ok(record.own > 0 && extents::reaches(&tree, ino, end)?)
     }
 
     /// Works out a plan and carries it out, or gives it up.
@@ -161,6 +172,7 @@ impl<B: Base> Home<B> {
     ) -> Result<()> {
         self.space.let_go(&plan.ledger.drops)?;
         if B::LASTING {
+            plan.inodes.iter().for_each(|staged| B::touched(turn, staged.ino));
             self.space.settle()?;
             *point_of_no_return = true;
         }
@@ -331,8 +343,11 @@ fn apply_record<P: Sheets>(tree: &mut SubTree<P>, staged: &Staged) -> Result<()>
 }
 
 fn apply_name<P: Sheets>(tree: &mut SubTree<P>, staged: &StagedName<'_>) -> Result<()> {
+    keys::with_name(staged.dir, staged.name.bytes(), |key| apply_key(tree, staged, key))
+}
+
+fn apply_key<P: Sheets>(tree: &mut SubTree<P>, staged: &StagedName<'_>, key: &[u8]) -> Result<()> {
     let (dir, name) = (staged.dir, staged.name.bytes());
-    let key = keys::name(dir, name);
     let stays = staged.stored.map(|entry| entry.seq) == staged.now.map(|entry| entry.seq);
     if let Some(stored) = staged.stored
         && !stays
@@ -340,13 +355,13 @@ fn apply_name<P: Sheets>(tree: &mut SubTree<P>, staged: &StagedName<'_>) -> Resu
         tree.remove(&keys::seq(dir, stored.seq))?;
     }
     let Some(now) = staged.now else {
-        return if staged.stored.is_some() { tree.remove(&key) } else { Ok(()) };
+        return if staged.stored.is_some() { tree.remove(key) } else { Ok(()) };
     };
     let value = record::name_value(&now);
     let head = record::seq_value(&now);
     match staged.stored {
-        Some(_) => tree.edit(&key, |stored| stored.copy_from_slice(&value))?,
-        None => tree.put(&key, &value)?,
+        Some(_) => tree.edit(key, |stored| stored.copy_from_slice(&value))?,
+        None => tree.put(key, &value)?,
     }
     if stays {
         let edit = |stored: &mut [u8]| stored[..head.len()].copy_from_slice(&head);

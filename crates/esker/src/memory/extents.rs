@@ -107,6 +107,17 @@ pub(super) fn holding<P: Sheets>(tree: &SubTree<P>, ino: Ino, at: u64) -> Result
     Ok(found.transpose()?.flatten().filter(|extent| extent.end() > at))
 }
 
+/// Whether an extent of the inode ends behind granule `at`.
+pub(super) fn reaches<P: Sheets>(tree: &SubTree<P>, ino: Ino, at: u64) -> Result<bool> {
+    let last = tree.floor(&keys::extents_end(ino), |key, value| match keys::parse(key) {
+        Some((owner, Rest::Extent(start))) if owner == ino => {
+            Extent::decode(start, value).map(|extent| extent.end() > at)
+        }
+        _ => Ok(false),
+    })?;
+    last.unwrap_or(Ok(false))
+}
+
 /// Tells every extent of the inode that touches granules `from..to`, in order, as the tree has
 /// them.
 pub(super) fn each_extent<P: Sheets>(

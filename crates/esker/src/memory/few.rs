@@ -81,7 +81,7 @@ pub(super) struct Row<T, const N: usize> {
 }
 
 impl<T, const N: usize> Row<T, N> {
-    #[inline]
+    #[inline(always)]
     pub(super) const fn new() -> Self {
         Self { near: [const { None }; N], len: 0, far: Vec::new() }
     }

@@ -139,7 +139,7 @@ impl<P: Pairs> Free<P> {
 
     /// Whether the map by length tells the same.
     pub(super) fn mirrored(&self) -> Result<bool> {
-        let (mut key, mut count, mut total) = ((0, 0), 0_u64, 0_u64);
+        let (mut key, mut count, mut total) = ((0, 0), 0_i64, 0_u64);
         while let Some(((len, start), _)) = self.by_len.ceiling(key)? {
             let run = self.sound(start, len)?;
             if self.before(start)? != Some(run) {
@@ -183,6 +183,12 @@ impl<P: Pairs> Free<P> {
             Some(whole) if whole.end() >= part.end() => self.carve(whole, part),
             _ => Ok(()),
         }
+    }
+
+    /// How many granules are free from exactly `start` on.
+    pub(super) fn free_at(&self, start: u64) -> Result<u64> {
+        let found = self.behind(start)?.filter(|run| run.start == start);
+        Ok(found.map_or(0, |run| run.len))
     }
 
     /// Takes up to `want` granules from exactly `start` on; how many there were.

@@ -6,6 +6,7 @@
 
 use core::ops::Deref;
 
+use crate::ground::short;
 use crate::ids::{Cursor, Ino};
 use crate::limits::KEY_LEN_MAX;
 
@@ -16,6 +17,8 @@ const XATTR: u8 = 4;
 const EXTENT: u8 = 5;
 const ORPHAN: u8 = 6;
 const HEAD: usize = 9;
+/// Bytes that a short key has at most.
+const SHORT: usize = 48;
 /// Kinds of keys, and none.
 pub(super) const KINDS: usize = ORPHAN as usize + 1;
 
@@ -71,8 +74,8 @@ fn numbered(ino: Ino, kind: u8, number: u64) -> [u8; HEAD + 8] {
 fn named(ino: Ino, kind: u8, name: &[u8], tail: &[u8]) -> Key {
     let mut key = Key { bytes: [0; KEY_LEN_MAX], len: HEAD + name.len() + tail.len() };
     key.bytes[..HEAD].copy_from_slice(&head(ino, kind));
-    key.bytes[HEAD..HEAD + name.len()].copy_from_slice(name);
-    key.bytes[HEAD + name.len()..key.len].copy_from_slice(tail);
+    short::copy(&mut key.bytes[HEAD..HEAD + name.len()], name);
+    short::copy(&mut key.bytes[HEAD + name.len()..key.len], tail);
     key
 }
 
@@ -89,9 +92,23 @@ pub(super) fn first(ino: Ino) -> [u8; 8] {
 }
 
 /// A name in a directory.
-#[inline]
 pub(super) fn name(dir: Ino, name: &[u8]) -> Key {
     named(dir, NAME, name, &[])
+}
+
+/// Calls `f` with the key of a name in a directory. Most names are short, and their keys soon made.
+#[inline]
+pub(super) fn with_name<R>(dir: Ino, name: &[u8], f: impl FnOnce(&[u8]) -> R) -> R {
+    let mut short = [0; SHORT];
+    let len = HEAD + name.len();
+    match short.get_mut(..len) {
+        Some(key) => {
+            key[..HEAD].copy_from_slice(&head(dir, NAME));
+            short::copy(&mut key[HEAD..], name);
+            f(key)
+        }
+        None => f(&named(dir, NAME, name, &[])),
+    }
 }
 
 /// A place in a directory's listing.

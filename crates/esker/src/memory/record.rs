@@ -79,6 +79,7 @@ layout! {
     }
 }
 
+const _: () = assert!(matches!(Record::FIELDS[6].1.as_bytes(), b"size"));
 const _: () = assert!(Record::SIZE <= INODE_HEAD_LEN_MAX);
 const _: () = assert!(INLINE_LEN_MAX <= GRANULE as usize && INLINE_LEN_MAX <= u16::MAX as usize);
 
@@ -96,7 +97,7 @@ const fn time(secs: i64, nanos: u32) -> Time {
 
 impl Record {
     /// Where its size is.
-    pub(super) const SIZE_OFFSET: usize = Self::FIELDS[5].0;
+    pub(super) const SIZE_OFFSET: usize = Self::FIELDS[6].0;
 
     /// A new inode without content. Sets everything that POSIX decides.
     pub(super) fn new(attr: &Attr) -> Self {

@@ -246,11 +246,7 @@ impl<B: Base> Space<B> {
     /// Claims up to `want` more granules from exactly `start` on, if the budget has plenty; tells
     /// how many.
     pub(super) fn extend(&self, start: u64, want: u64) -> Result<u64> {
-        let plenty = |bytes: u64| {
-            let left = self.budget.total().saturating_sub(self.budget.used());
-            bytes < left / 16 && self.budget.take(bytes).is_ok()
-        };
-        if want == 0 || !bytes(want).is_ok_and(plenty) {
+        if want == 0 || !self.take_plenty(want) {
             return Ok(0);
         }
         let got =
@@ -260,6 +256,57 @@ impl<B: Base> Space<B> {
             };
         self.budget.give((want - got) * GRANULE);
         Ok(got)
+    }
+
+    /// Claims `want` granules in one run, behind `near` where as many are free there, if the budget
+    /// has plenty and there is such a run.
+    pub(super) fn claim_whole(&self, want: u64, near: Option<u64>) -> Result<Option<Run>> {
+        if !self.take_plenty(want) {
+            return Ok(None);
+        }
+        let mut map = self.map.lock();
+        let claimed = self.claim_whole_from(&mut map, want, near);
+        if !matches!(claimed, Ok(Some(_))) {
+            self.budget.give(want * GRANULE);
+        }
+        match claimed {
+            Err(Error::NoSpace) => Ok(None),
+            claimed => claimed,
+        }
+    }
+
+    fn claim_whole_from(
+        &self,
+        map: &mut Map<B::Pairs>,
+        want: u64,
+        near: Option<u64>,
+    ) -> Result<Option<Run>> {
+        self.room(map, false)?;
+        if let Some(start) = near {
+            let known = map.free.free_at(start)?;
+            let enough = known >= want
+                || start + known == map.free.end()
+                    && self.grow(map, want - known)?
+                    && map.free.free_at(start)? >= want;
+            if enough {
+                self.room(map, false)?;
+                return Ok(Some(Run { start, len: map.free.take_at(start, want)? }));
+            }
+        }
+        if let Some(run) = map.free.take_best(want)? {
+            return Ok(Some(run));
+        }
+        if !self.grow(map, want)? {
+            return Ok(None);
+        }
+        self.room(map, false)?;
+        map.free.take_best(want)
+    }
+
+    /// Charges the budget, if it has plenty.
+    fn take_plenty(&self, granules: u64) -> bool {
+        let left = self.budget.total().saturating_sub(self.budget.used());
+        bytes(granules).is_ok_and(|bytes| bytes < left / 16 && self.budget.take(bytes).is_ok())
     }
 
     /// Takes up to `want` granules from `start` on, out of new memory where the old one ends; how

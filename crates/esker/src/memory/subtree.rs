@@ -18,8 +18,8 @@ const LEAVES: usize = 8;
 /// A tree made when first needed.
 pub(super) struct SubTree<P> {
     tree: Option<Tree<P>>,
-    /// Groups that inodes are dealt out over.
-    groups: u64,
+    /// Groups that inodes are dealt out over, as a power of two.
+    groups_shift: u32,
     /// Inodes that live here.
     pub inodes: u64,
     /// Where keys of each kind came and went last: mostly they follow each other.
@@ -39,7 +39,7 @@ impl<P: Sheets> SubTree<P> {
         let leaves = array::from_fn(|_| AtomicU64::new(0));
         Self {
             tree: None,
-            groups: groups as u64,
+            groups_shift: groups.trailing_zeros(),
             inodes: 0,
             fingers,
             in_order: AtomicBool::new(true),
@@ -60,12 +60,6 @@ impl<P: Sheets> SubTree<P> {
     /// The tree, whose pages and root may be changed to what they were.
     pub(super) fn tree_mut(&mut self) -> Option<&mut Tree<P>> {
         self.forget_leaves();
-        self.tree.as_mut()
-    }
-
-    /// The tree, to change bytes in place.
-    #[inline]
-    pub(super) const fn tree_as_it_is(&mut self) -> Option<&mut Tree<P>> {
         self.tree.as_mut()
     }
 
@@ -120,7 +114,7 @@ impl<P: Sheets> SubTree<P> {
     /// Where an inode's leaf may be remembered: a directory's, and another's.
     #[inline]
     fn leaf_places(&self, ino: Ino) -> [&AtomicU64; 2] {
-        let place = (ino.0 / self.groups) as usize % LEAVES;
+        let place = (ino.0 >> self.groups_shift) as usize % LEAVES;
         [&self.leaves[place], &self.leaves[LEAVES + place]]
     }
 

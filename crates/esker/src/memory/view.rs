@@ -24,6 +24,11 @@ const EXTENTS_AT_ONCE: usize = 16;
 
 impl<B: Base> View for Home<B> {
     #[inline]
+    fn warms(&self) -> bool {
+        B::LASTING
+    }
+
+    #[inline]
     fn attr(&self, ino: Ino) -> Result<Attr> {
         let attr = |value: &[u8]| record::record(value)?.attr();
         let is_directory =
@@ -33,8 +38,9 @@ impl<B: Base> View for Home<B> {
 
     #[inline]
     fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
-        let key = keys::name(dir, name.bytes());
-        self.tree(dir).name(&key, record::entry)?.ok_or(Error::NotFound)?
+        let found =
+            keys::with_name(dir, name.bytes(), |key| self.tree(dir).name(key, record::entry));
+        found?.ok_or(Error::NotFound)?
     }
 
     fn entries(

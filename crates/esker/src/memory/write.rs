@@ -8,7 +8,7 @@
 use alloc::vec::Vec;
 
 use super::base::Base;
-use super::extents::{self, Extent, Extents, Pieces};
+use super::extents::{self, Extent, Extents, Piece, Pieces};
 use super::few::Few;
 use super::free::Run;
 use super::plan::{Job, Move, Plan, ceil};
@@ -134,7 +134,7 @@ impl<'a, B: Base> Plan<'_, 'a, B> {
         let before = window.ending(first).map(|extent| extent.run().end());
         let mut job =
             Writing { at, end, fresh: Extents::default(), slots: Slots::default(), changed: false };
-        let mut new = false;
+        let (mut new, mut done) = (false, None);
         for &piece in &*pieces {
             new = piece.extent.is_none();
             match piece.extent {
@@ -142,13 +142,23 @@ impl<'a, B: Base> Plan<'_, 'a, B> {
                 Some(extent) => self.overwrite(index, &mut job, extent)?,
                 None => {
                     let near = job.fresh.last().map(|extent: &Extent| extent.run().end());
+                    if B::LASTING && ahead > 0 && piece.start + piece.len == last {
+                        done = self.claim_with(index, &mut job, piece, ahead, near.or(before))?;
+                        if done.is_some() {
+                            continue;
+                        }
+                    }
                     for &extent in &*self.claim(piece.start, piece.len, near.or(before))? {
                         self.fill(&mut job, extent, None);
                     }
                 }
             }
         }
-        let ahead = if new { self.claim_ahead(index, &mut job, last, ahead)? } else { 0 };
+        let ahead = match done {
+            Some(ahead) => ahead,
+            None if new => self.claim_ahead(index, &mut job, last, ahead)?,
+            None => 0,
+        };
         if job.changed {
             self.splice(index, first, last + ahead, &job.fresh);
         }
@@ -212,6 +222,31 @@ impl<'a, B: Base> Plan<'_, 'a, B> {
         job.slots.push(slot);
         job.changed = true;
         extents::append(&mut job.fresh, extent);
+    }
+
+    /// Claims space for a hole and for what follows it, in one run; how many granules follow. Nothing where there
+    /// is no such run.
+    fn claim_with(
+        &mut self,
+        index: usize,
+        job: &mut Writing,
+        piece: Piece,
+        ahead: u64,
+        near: Option<u64>,
+    ) -> Result<Option<u64>> {
+        let last = piece.start + piece.len;
+        let hole = self.inodes[index].window.piece(last, last + ahead);
+        if hole.extent.is_some() {
+            return Ok(None);
+        }
+        let Some(run) = self.home.space.claim_whole(piece.len + hole.len, near)? else {
+            return Ok(None);
+        };
+        self.ledger.claims.push(run);
+        let whole = Extent { start: piece.start, len: run.len, place: run.start, unwritten: false };
+        self.fill(job, whole.part(piece.start, last), None);
+        extents::append(&mut job.fresh, whole.part(last, whole.end()));
+        Ok(Some(hole.len))
     }
 
     /// Claims what is free right behind the new space, so that appends make long extents.

@@ -7,7 +7,7 @@ use crate::attr::{Attr, Flags, Kind, Time};
 use crate::error::{Error, Result};
 use crate::ids::Ino;
 use crate::limits::FILE_SIZE_MAX;
-use crate::store::{Batch, Change, Store, View};
+use crate::store::{Batch, Change, Store, Use, View};
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,13 +123,24 @@ impl<S: Store> Fs<S> {
     ///
     /// # Errors
     /// As [`Fs::peek`].
+    #[inline]
     pub fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
+        let now = self.store.warms().then(|| self.now());
         let (count, attr) = {
             let _inode = self.locks.read(ino);
+            if let Some(now) = now
+                && let Some(count) = self.store.reread(ino, at, target, now)?
+            {
+                return Ok(count);
+            }
             let attr = self.file(ino)?;
             (self.store.read(ino, at, target)?, attr)
         };
-        self.touch(ino, &attr);
+        let at = now.unwrap_or_else(|| self.now());
+        let touched = self.touch(ino, &attr, at);
+        if let Some(now) = now.filter(|_| touched.is_ok()) {
+            self.store.warm(ino, Use::Read, now);
+        }
         Ok(count)
     }
 
@@ -139,7 +150,7 @@ impl<S: Store> Fs<S> {
     /// `Invalid` when it is none.
     pub fn readlink(&self, ino: Ino, target: &mut [u8]) -> Result<usize> {
         let count = self.peek_link(ino, target)?;
-        self.touch(ino, &self.getattr(ino)?);
+        let _ = self.touch(ino, &self.getattr(ino)?, self.now());
         Ok(count)
     }
 
@@ -149,19 +160,19 @@ impl<S: Store> Fs<S> {
     /// # Errors
     /// `Stale`.
     pub fn visit(&self, ino: Ino) -> Result<bool> {
-        Ok(self.touch(ino, &self.getattr(ino)?))
+        let seen = self.getattr(ino)?;
+        Ok(self.touch(ino, &seen, self.now()).unwrap_or(false))
     }
 
     /// Moves atime if it is time to; whether it did. That this fails (a full home, say) is no reason not to
     /// have read.
-    pub(super) fn touch(&self, ino: Ino, seen: &Attr) -> bool {
-        let now = self.now();
+    pub(super) fn touch(&self, ino: Ino, seen: &Attr, now: Time) -> Result<bool> {
         if !atime_due(seen, now) {
-            return false;
+            return Ok(false);
         }
         let _inode = self.locks.write(ino);
         let attr = self.store.attr(ino).map(|attr| Attr { atime: now, ..attr });
-        attr.and_then(|attr| self.set(ino, attr)).is_ok()
+        attr.and_then(|attr| self.set(ino, attr)).map(|()| true)
     }
 
     /// Bytes to `at`; how many, always all of them. One call is one batch: whole or absent.
@@ -170,7 +181,17 @@ impl<S: Store> Fs<S> {
     /// # Errors
     /// `FileTooBig`, `NoSpace`; `IsDirectory`, `Invalid` for what has no content.
     pub fn write(&self, ino: Ino, at: u64, source: &[u8], kill_priv: bool) -> Result<usize> {
-        self.put(ino, at, source, kill_priv, |attr| changed(attr, self.now()))
+        if self.store.warms() {
+            let now = self.now();
+            let _inode = self.locks.write(ino);
+            if !source.is_empty() && self.store.rewrite(ino, at, source, now)? {
+                return Ok(source.len());
+            }
+        }
+        self.put(ino, at, source, kill_priv, |attr| {
+            let now = self.now();
+            (changed(attr, now), Some(now))
+        })
     }
 
     /// The same for bytes that were held back by somebody who has told their times, or will: these
@@ -183,7 +204,7 @@ impl<S: Store> Fs<S> {
         let (mut done, mut step) = (0, source.len());
         loop {
             let part = &source[done..source.len().min(done + step)];
-            match self.put(ino, at + done as u64, part, kill_priv, |attr| attr) {
+            match self.put(ino, at + done as u64, part, kill_priv, |attr| (attr, None)) {
                 Ok(count) => done += count,
                 Err(Error::NoSpace | Error::FileTooBig) if part.len() > 1 => step = part.len() / 2,
                 Err(error) => return Err(error),
@@ -200,7 +221,7 @@ impl<S: Store> Fs<S> {
         at: u64,
         source: &[u8],
         kill_priv: bool,
-        written: impl FnOnce(Attr) -> Attr,
+        written: impl FnOnce(Attr) -> (Attr, Option<Time>),
     ) -> Result<usize> {
         let end = at.checked_add(source.len() as u64).ok_or(Error::FileTooBig)?;
         if end > FILE_SIZE_MAX {
@@ -213,8 +234,12 @@ impl<S: Store> Fs<S> {
         }
         let mut batch = Batch::new();
         batch.push(Change::Write { ino, at, source });
-        self.push_written(&mut batch, ino, written(attr), kill_priv)?;
+        let (attr, now) = written(attr);
+        self.push_written(&mut batch, ino, attr, kill_priv)?;
         self.store.commit(&batch)?;
+        if let Some(now) = now.filter(|_| self.store.warms() && without_set_id(attr) == attr) {
+            self.store.warm(ino, Use::Write, now);
+        }
         Ok(source.len())
     }
 
@@ -274,5 +299,5 @@ impl<S: Store> Fs<S> {
 fn atime_due(attr: &Attr, now: Time) -> bool {
     let stale = attr.atime <= attr.mtime || attr.atime <= attr.ctime;
     let old = now.secs.saturating_sub(attr.atime.secs) >= ATIME_AGE_SECS;
-    (stale || old) && !attr.flags.contains(Flags::NO_ATIME)
+    (stale || old) && attr.atime != now && !attr.flags.contains(Flags::NO_ATIME)
 }

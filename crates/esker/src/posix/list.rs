@@ -89,7 +89,7 @@ impl<S: Store> Fs<S> {
     ) -> Result<()> {
         self.peek_dir(caller, dir, after, attrs, each)?;
         if after == Cursor::START {
-            self.touch(dir, &self.getattr(dir)?);
+            let _ = self.touch(dir, &self.getattr(dir)?, self.now());
         }
         Ok(())
     }

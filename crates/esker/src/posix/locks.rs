@@ -3,17 +3,12 @@
 //! Above: every verb. Below: [`crate::ground::order`], where the lock order of a whole file system is
 //! stated. Invariant: a call takes all inode locks that it needs at once, in ascending order of their
 //! stripes. Inodes share stripes, so an inode may wait for a stranger, never for itself: a call takes
-//! each stripe once, in the strongest mode that it needs.
+//! each stripe once, in the strongest mode that it needs. Without threads there is nobody to wait for, and no lock.
 
-use alloc::boxed::Box;
-
-use crate::ground::order::Rank;
-use crate::ground::sync::{Mutex, MutexGuard, ReadGuard, RwLock, WriteGuard};
-use crate::ids::Ino;
-
-const STRIPES: usize = 1024;
-/// Inodes in the longest operation: a rename's two directories, what moves and what is replaced.
-const INODES_MAX: usize = 4;
+#[cfg(not(feature = "std"))]
+pub(super) use alone::Locks;
+#[cfg(feature = "std")]
+pub(super) use striped::Locks;
 
 /// How an inode is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,73 +19,122 @@ pub(super) enum Mode {
     Write,
 }
 
-/// All locks above the home.
-pub(super) struct Locks {
-    stripes: Box<[RwLock<()>]>,
-    rename: Mutex<()>,
-}
+/// Nobody else is there.
+#[cfg(not(feature = "std"))]
+mod alone {
+    use super::Mode;
+    use crate::ids::Ino;
 
-/// Locks held; dropping lets go.
-pub(super) struct Held<'a> {
-    _guards: [Option<Guard<'a>>; INODES_MAX],
-}
+    /// No locks.
+    pub struct Locks;
 
-enum Guard<'a> {
-    Read { _guard: ReadGuard<'a, ()> },
-    Write { _guard: WriteGuard<'a, ()> },
-}
+    /// Nothing held.
+    pub struct Held;
 
-impl Locks {
-    pub(super) fn new() -> Self {
-        let stripe = |number| RwLock::new(Rank::Inode.number(number), ());
-        let stripes = (0..STRIPES).map(stripe).collect();
-        Self { stripes, rename: Mutex::new(Rank::Rename.only(), ()) }
-    }
-
-    /// The inode beside other readers.
-    pub(super) fn read(&self, ino: Ino) -> ReadGuard<'_, ()> {
-        self.stripes[stripe(ino)].read()
-    }
-
-    /// The inode alone.
-    pub(super) fn write(&self, ino: Ino) -> WriteGuard<'_, ()> {
-        self.stripes[stripe(ino)].write()
-    }
-
-    /// Every inode named, at most four of them.
-    pub(super) fn lock(&self, wanted: &[(Ino, Mode)]) -> Held<'_> {
-        let mut order = [(usize::MAX, Mode::Read); INODES_MAX];
-        for (place, &(ino, mode)) in order.iter_mut().zip(wanted) {
-            *place = (stripe(ino), mode);
+    impl Locks {
+        pub const fn new() -> Self {
+            Self
         }
-        let order = &mut order[..wanted.len()];
-        // Strongest first within a stripe, so that the first one met is the one to take.
-        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-        let mut guards = [const { None }; INODES_MAX];
-        let mut last = usize::MAX;
-        for (guard, &mut (stripe, mode)) in guards.iter_mut().zip(order.iter_mut()) {
-            if stripe != last {
-                *guard = Some(self.take(stripe, mode));
-                last = stripe;
+
+        pub const fn read(&self, _: Ino) -> Held {
+            Held
+        }
+
+        pub const fn write(&self, _: Ino) -> Held {
+            Held
+        }
+
+        pub const fn lock(&self, _: &[(Ino, Mode)]) -> Held {
+            Held
+        }
+
+        pub const fn rename(&self) -> Held {
+            Held
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+mod striped {
+    use alloc::boxed::Box;
+
+    use super::Mode;
+    use crate::ground::order::Rank;
+    use crate::ground::sync::{Mutex, MutexGuard, ReadGuard, RwLock, WriteGuard};
+    use crate::ids::Ino;
+
+    const STRIPES: usize = 1024;
+    /// Inodes in the longest operation: a rename's two directories, what moves and what is replaced.
+    const INODES_MAX: usize = 4;
+
+    /// All locks above the home.
+    pub struct Locks {
+        stripes: Box<[RwLock<()>]>,
+        rename: Mutex<()>,
+    }
+
+    /// Locks held; dropping lets go.
+    pub struct Held<'a> {
+        _guards: [Option<Guard<'a>>; INODES_MAX],
+    }
+
+    enum Guard<'a> {
+        Read { _guard: ReadGuard<'a, ()> },
+        Write { _guard: WriteGuard<'a, ()> },
+    }
+
+    impl Locks {
+        pub fn new() -> Self {
+            let stripe = |number| RwLock::new(Rank::Inode.number(number), ());
+            let stripes = (0..STRIPES).map(stripe).collect();
+            Self { stripes, rename: Mutex::new(Rank::Rename.only(), ()) }
+        }
+
+        /// The inode beside other readers.
+        pub fn read(&self, ino: Ino) -> ReadGuard<'_, ()> {
+            self.stripes[stripe(ino)].read()
+        }
+
+        /// The inode alone.
+        pub fn write(&self, ino: Ino) -> WriteGuard<'_, ()> {
+            self.stripes[stripe(ino)].write()
+        }
+
+        /// Every inode named, at most four of them.
+        pub fn lock(&self, wanted: &[(Ino, Mode)]) -> Held<'_> {
+            let mut order = [(usize::MAX, Mode::Read); INODES_MAX];
+            for (place, &(ino, mode)) in order.iter_mut().zip(wanted) {
+                *place = (stripe(ino), mode);
+            }
+            let order = &mut order[..wanted.len()];
+            // Strongest first within a stripe, so that the first one met is the one to take.
+            order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+            let mut guards = [const { None }; INODES_MAX];
+            let mut last = usize::MAX;
+            for (guard, &mut (stripe, mode)) in guards.iter_mut().zip(order.iter_mut()) {
+                if stripe != last {
+                    *guard = Some(self.take(stripe, mode));
+                    last = stripe;
+                }
+            }
+            Held { _guards: guards }
+        }
+
+        /// The rename lock, before any inode.
+        pub fn rename(&self) -> MutexGuard<'_, ()> {
+            self.rename.lock()
+        }
+
+        fn take(&self, stripe: usize, mode: Mode) -> Guard<'_> {
+            match mode {
+                Mode::Read => Guard::Read { _guard: self.stripes[stripe].read() },
+                Mode::Write => Guard::Write { _guard: self.stripes[stripe].write() },
             }
         }
-        Held { _guards: guards }
     }
 
-    /// The rename lock, before any inode.
-    pub(super) fn rename(&self) -> MutexGuard<'_, ()> {
-        self.rename.lock()
+    /// Neighbouring inodes of one group must not meet in one stripe, nor those of neighbouring groups.
+    fn stripe(ino: Ino) -> usize {
+        (ino.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - STRIPES.trailing_zeros())) as usize
     }
-
-    fn take(&self, stripe: usize, mode: Mode) -> Guard<'_> {
-        match mode {
-            Mode::Read => Guard::Read { _guard: self.stripes[stripe].read() },
-            Mode::Write => Guard::Write { _guard: self.stripes[stripe].write() },
-        }
-    }
-}
-
-/// Neighbouring inodes of one group must not meet in one stripe, nor those of neighbouring groups.
-fn stripe(ino: Ino) -> usize {
-    (ino.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - STRIPES.trailing_zeros())) as usize
 }

@@ -20,11 +20,31 @@ impl<S: Store> Fs<S> {
         if path.is_empty() {
             return Err(Error::NotFound);
         }
-        let mut at = self.hold(from)?;
+        let mut at = self.hold(if path[0] == b'/' { Ino::ROOT } else { from })?;
+        // Most paths are of plain names and lead through no link.
+        let mut left = path;
+        while let Some((name, behind)) = plain(left) {
+            let next = self.lookup(caller, at.ino, name);
+            if next.as_ref().is_ok_and(|next| next.attr.kind == Kind::Symlink) {
+                next.inspect(|next| self.forget(next.ino, 1))?;
+                break;
+            }
+            self.forget(at.ino, 1);
+            at = next?;
+            if behind.is_empty() {
+                return Ok(at);
+            }
+            left = behind;
+        }
+        self.walk_on(caller, at, left, follow)
+    }
+
+    /// Walks on from a directory that is held.
+    fn walk_on(&self, caller: &Caller<'_>, at: Node, path: &[u8], follow: bool) -> Result<Node> {
         let mut links = 0;
         // What is still to be walked, the next part last.
         let mut rest = Vec::new();
-        at = self.start(at, path, &mut rest)?;
+        let mut at = self.start(at, path, &mut rest)?;
         while let Some(part) = rest.pop() {
             let last = rest.is_empty();
             let next = self.step(caller, at, &part);
@@ -59,6 +79,8 @@ impl<S: Store> Fs<S> {
         let name = Name::parse(&path[start..end])?;
         let parent = match &path[..start] {
             b"" => b".",
+            // One slash at its end says no more than the name behind it.
+            [above @ .., last, b'/'] if *last != b'/' => &path[..above.len() + 1],
             parent => parent,
         };
         let node = self.walk(caller, from, parent, true)?;
@@ -112,5 +134,16 @@ impl<S: Store> Fs<S> {
         let len = self.readlink(link.ino, &mut target)?;
         target.truncate(len);
         Ok(target)
+    }
+}
+
+/// The name that a path begins with, and what is behind it, if there is only one slash between them, or nothing.
+fn plain(path: &[u8]) -> Option<(Name<'_>, &[u8])> {
+    let end = path.iter().position(|&byte| byte == b'/').unwrap_or(path.len());
+    let (name, behind) = path.split_at(end);
+    match behind {
+        [] => Some((Name::parse(name).ok()?, behind)),
+        [_] | [_, b'/', ..] => None,
+        [_, behind @ ..] => Some((Name::parse(name).ok()?, behind)),
     }
 }

@@ -159,6 +159,7 @@ impl<P: Pages> Tree<P> {
             sequence.lay(all, level, PageId(node.header.first_child), &mut laid)?;
             laid
         };
+        self.laid += 1;
         self.pages.edit(page)?.set(&laid);
         Ok(true)
     }

@@ -6,6 +6,7 @@
 use core::ops::Deref;
 
 use crate::error::{Error, Result};
+use crate::ground::short;
 use crate::limits::KEY_LEN_MAX;
 
 /// Bytes of a key that are kept in its slot.
@@ -28,7 +29,7 @@ impl KeyBuf {
     #[inline]
     pub fn set_tail(&mut self, len: usize, tail: &[u8]) -> Result<()> {
         let target = self.bytes.get_mut(len..len + tail.len()).ok_or(Error::Corrupt)?;
-        target.copy_from_slice(tail);
+        short::copy(target, tail);
         self.len = len + tail.len();
         Ok(())
     }

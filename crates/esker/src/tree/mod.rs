@@ -54,6 +54,8 @@ pub struct Tree<P> {
     newest: Option<(PageId, usize)>,
     /// Rises whenever a key may come to belong to another leaf. Never 0.
     shape: u64,
+    /// Leaves laid anew: values moved within.
+    laid: u64,
 }
 
 impl<P: Pages> Tree<P> {
@@ -61,7 +63,7 @@ impl<P: Pages> Tree<P> {
     pub fn new(mut pages: P) -> Result<Self> {
         let root = pages.allocate()?;
         NodeMut::create(pages.edit(root)?, 0, PageId(0), &[])?.save();
-        Ok(Self { pages, root, levels: 1, newest: None, shape: 1 })
+        Ok(Self { pages, root, levels: 1, newest: None, shape: 1, laid: 0 })
     }
 
     /// The tree with this root, as [`root`](Self::root) told it. `Corrupt` when no tree has as many
@@ -70,7 +72,7 @@ impl<P: Pages> Tree<P> {
         if levels == 0 || levels > LEVELS_MAX {
             return Err(Error::Corrupt);
         }
-        Ok(Self { pages, root, levels, newest: None, shape: 1 })
+        Ok(Self { pages, root, levels, newest: None, shape: 1, laid: 0 })
     }
 
     /// Another root, or the one from before, after pages changed below the tree.
@@ -87,6 +89,12 @@ impl<P: Pages> Tree<P> {
     #[must_use]
     pub const fn root(&self) -> (PageId, u8) {
         (self.root, self.levels)
+    }
+
+    /// A number that is another after values moved, but for those replaced by longer ones.
+    #[must_use]
+    pub const fn layout(&self) -> u64 {
+        self.shape.wrapping_add(self.laid)
     }
 
     /// Pages that so many puts may take.
@@ -117,13 +125,17 @@ impl<P: Pages> Tree<P> {
         Ok(Some(f(value)))
     }
 
-    /// The page that a key's value lies in, and where in it.
-    pub fn find_value(&self, key: &[u8]) -> Result<Option<(PageId, usize)>> {
+    /// Calls `f` with a key's value, the page that it lies in, and where in that, if the key is there.
+    pub fn find_value<R>(
+        &self,
+        key: &[u8],
+        f: impl FnOnce(&[u8], PageId, usize) -> R,
+    ) -> Result<Option<R>> {
         let leaf = self.leaf(key)?;
         let bytes = self.pages.get(leaf)?;
         let node = Node::parse(&bytes, 0)?;
         match node.find(key)? {
-            Ok(at) => Ok(Some((leaf, node.slot(at)?.value().start))),
+            Ok(at) => Ok(Some(f(node.value(at)?, leaf, node.slot(at)?.value().start))),
             Err(_) => Ok(None),
         }
     }

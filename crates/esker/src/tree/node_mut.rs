@@ -10,6 +10,7 @@ use super::key::{HEAD_LEN, cut, rest_len};
 use super::node::{HINTS, HINTS_RANGE, NodeHeader, NodeSlot, hint_step};
 use super::pages::{PageId, PageMut};
 use crate::error::{Error, Result};
+use crate::ground::short;
 use crate::limits::PAGE_SIZE;
 
 /// A page whose header was checked.
@@ -69,7 +70,7 @@ impl<'a> NodeMut<'a> {
     /// Bytes to where there is room for them.
     fn put(&mut self, at: usize, bytes: &[u8]) {
         if let Some(target) = self.page.part(at..at + bytes.len()) {
-            target.copy_from_slice(bytes);
+            short::copy(target, bytes);
         }
     }
 
@@ -143,7 +144,7 @@ impl<'a> NodeMut<'a> {
             let hole_len = slot.value_len as usize - value.len();
             slot.value_len = value.len() as u16;
             let target = self.page.part(slot.value()).ok_or(Error::Corrupt)?;
-            target.copy_from_slice(value);
+            short::copy(target, value);
             self.add_hole(hole_len)?;
         } else {
             if rest.len() + value.len() > self.header.gap_len() {

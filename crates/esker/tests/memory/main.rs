@@ -4,6 +4,7 @@
 mod agrees;
 mod chance;
 mod concurrent;
+mod embedded;
 mod memories;
 mod model;
 mod scenes;

@@ -11,11 +11,19 @@ pub struct Liar {
     calls: AtomicU64,
     nth: u64,
     limit: u64,
+    once: bool,
 }
 
 impl Liar {
     pub fn new(nth: u64, limit: u64) -> Self {
-        Self { heap: Heap::new(), calls: AtomicU64::new(0), nth, limit }
+        Self { heap: Heap::new(), calls: AtomicU64::new(0), nth, limit, once: false }
+    }
+}
+
+impl Liar {
+    /// Fails to grow at this call, and at those right behind it, which ask for less.
+    pub fn once(nth: u64) -> Self {
+        Self { once: true, ..Self::new(nth, u64::MAX) }
     }
 }
 
@@ -26,7 +34,12 @@ impl Memory for Liar {
 
     fn grow(&self, size: u64) -> Result<()> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        if size > self.limit || call.is_multiple_of(self.nth) {
+        let fails = if self.once {
+            (self.nth..self.nth + 4).contains(&call)
+        } else {
+            call.is_multiple_of(self.nth)
+        };
+        if size > self.limit || fails {
             return Err(Error::NoSpace);
         }
         self.heap.grow(size)

@@ -30,6 +30,9 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("esker-fuse", &["esker", "esker-host"], &["knot", "ground", "posix"]),
     ("esker-stone", &["esker"], &["knot"]),
     ("esker-image", &["esker", "esker-stone"], &["knot"]),
+    ("esker-embedded", &["esker"], &["knot", "ground", "memory", "posix"]),
+    ("esker-meter", &[], &[]),
+    ("esker-meter-guest", &["esker", "esker-embedded"], &["knot", "memory", "posix"]),
     (
         "esker-cli",
         &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image"],

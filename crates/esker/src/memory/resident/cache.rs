@@ -155,14 +155,10 @@ impl Cache {
         Ok(())
     }
 
-    /// Changes bytes that are being changed in the memory too.
-    #[inline]
-    pub fn patch(&mut self, id: u32, at: usize, bytes: &[u8]) {
-        if let Some(page) = self.find(id).and_then(|held| held.page.as_mut())
-            && let Some(target) = Arc::make_mut(page).get_mut(at..at + bytes.len())
-        {
-            target.copy_from_slice(bytes);
-        }
+    /// The page, which is unchanged, is read anew when it is needed next: its bytes are about to change in the
+    /// memory.
+    pub fn let_go(&mut self, id: u32) {
+        self.drop_page(id);
     }
 
     /// The page is none of the tree's any more.

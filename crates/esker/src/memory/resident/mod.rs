@@ -99,6 +99,7 @@ impl<M: Memory> Home<Resident<M>> {
         let superblock = self.superblock(&state.superblock)?;
         if let Some(tree) = self.trees[0].read().tree() {
             tree.pages().flush()?;
+            state.moved_to(tree.layout());
         }
         self.space.refs.lock().runs.0.pages().flush()?;
         let map = self.space.map.lock();
@@ -166,7 +167,7 @@ impl<M: Memory> Base for Resident<M> {
 
     const GROUPS: usize = 1;
     const LASTING: bool = true;
-    const AHEAD_SHIFT: u32 = 1;
+    const AHEAD_SHIFT: u32 = 0;
 
     #[inline]
     fn memory(&self) -> &M {
@@ -213,13 +214,16 @@ impl<M: Memory> Base for Resident<M> {
         Ok(home.space.base.state.lock())
     }
 
+    fn touched(state: &mut MutexGuard<'_, State>, ino: Ino) {
+        state.cool(ino);
+    }
+
     fn finish(home: &Home<Self>, state: &mut MutexGuard<'_, State>) -> Result<()> {
-        state.cool();
         home.store(state)
     }
 
     fn give_up(home: &Home<Self>, _: &Ledger, state: &mut MutexGuard<'_, State>) -> Result<()> {
-        state.cool();
+        state.cool_all();
         home.reload(state)
     }
 

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::ground::Memory;
 use crate::ground::order::Rank;
 use crate::ground::sync::Mutex;
+use crate::ground::sync::atomic::{AtomicU64, Ordering};
 use crate::limits::PAGE_SIZE;
 use crate::memory::base::Sheets;
 use crate::memory::free::{PAGE, Run};
@@ -32,11 +33,14 @@ struct Spare {
 pub struct Pool<M> {
     pub memory: M,
     spare: Mutex<Spare>,
+    /// Pages read, of all trees: as long as it stays, what is not at hand is nowhere.
+    pub fetched: AtomicU64,
 }
 
 impl<M: Memory> Pool<M> {
     pub fn new(memory: M) -> Self {
-        Self { memory, spare: Mutex::new(Rank::Spare.only(), Spare::default()) }
+        let spare = Mutex::new(Rank::Spare.only(), Spare::default());
+        Self { memory, spare, fetched: AtomicU64::new(0) }
     }
 
     /// Free pages.
@@ -152,10 +156,9 @@ impl<M: Memory> ResidentPages<M> {
         self.cache.lock().forget();
     }
 
-    /// Changes bytes of a page at hand which are being changed in the memory too.
-    #[inline]
-    pub fn patch(&mut self, id: PageId, at: usize, bytes: &[u8]) {
-        self.cache.get_mut().patch(id.0, at, bytes);
+    /// The page is no longer at hand: whoever needs it reads it anew.
+    pub fn let_go(&self, id: PageId) {
+        self.cache.lock().let_go(id.0);
     }
 }
 
@@ -170,7 +173,9 @@ fn place(id: u32) -> u64 {
 }
 
 /// Fills a page from the memory.
-fn read<M: Memory>(memory: &M, id: u32, page: &mut Page) -> Result<()> {
+fn read<M: Memory>(pool: &Pool<M>, id: u32, page: &mut Page) -> Result<()> {
+    let memory = &pool.memory;
+    pool.fetched.fetch_add(1, Ordering::SeqCst);
     let end = place(id) + PAGE_SIZE as u64;
     if id == 0 || end > memory.size() {
         return Err(Error::Corrupt);
@@ -186,14 +191,14 @@ impl<M: Memory> Pages for ResidentPages<M> {
 
     #[inline]
     fn get(&self, id: PageId) -> Result<Held> {
-        let memory = &self.pool.memory;
-        self.cache.lock().get(id.0, |page| read(memory, id.0, page)).map(Held)
+        let pool = &self.pool;
+        self.cache.lock().get(id.0, |page| read(pool, id.0, page)).map(Held)
     }
 
     #[inline]
     fn edit(&mut self, id: PageId) -> Result<PageMut<'_>> {
-        let memory = &self.pool.memory;
-        self.cache.get_mut().edit(id.0, |page| read(memory, id.0, page))
+        let pool = &self.pool;
+        self.cache.get_mut().edit(id.0, |page| read(pool, id.0, page))
     }
 
     fn allocate(&mut self) -> Result<PageId> {

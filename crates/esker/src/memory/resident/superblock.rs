@@ -78,6 +78,7 @@ impl Superblock {
     }
 
     /// Its bytes, with the check that they should have.
+    #[must_use]
     pub fn sealed(&self) -> [u8; Self::SIZE] {
         let mut bytes = self.encode();
         let (body, check) = bytes.split_at_mut(Self::SIZE - 8);
@@ -86,7 +87,7 @@ impl Superblock {
     }
 
     /// What a memory begins with, if that is a home of ours.
-    pub fn read<M: Memory>(memory: &M) -> Result<Self, OpenError> {
+    pub(super) fn read<M: Memory>(memory: &M) -> Result<Self, OpenError> {
         let has = memory.size();
         if has < PAGE_SIZE as u64 {
             return Err(OpenError::Foreign);

@@ -1,6 +1,7 @@
 //! Inodes whose bytes are used again and again: what a read or a write needs to know of them, and nothing else.
 //!
-//! Neighbours: `posix` says when an inode is warm ([`crate::store::View::warm`]); every commit makes all cold.
+//! Neighbours: `posix` says when an inode is warm ([`crate::store::View::warm`]); a commit makes cold
+//! what it changes, and all when values of the tree moved.
 //! Invariant: what is here agrees with the trees: a size changes in both at once.
 
 use super::Resident;
@@ -8,14 +9,15 @@ use super::superblock::Superblock;
 use crate::attr::Time;
 use crate::error::Result;
 use crate::ground::Memory;
+use crate::ground::sync::atomic::Ordering;
 use crate::ids::Ino;
-use crate::limits::GRANULE;
+use crate::limits::{GRANULE, PAGE_SIZE};
 use crate::memory::extents;
 use crate::memory::home::Home;
 use crate::memory::keys;
 use crate::memory::record::{self, Record};
 use crate::store::Use;
-use crate::tree::PageId;
+use crate::tree::{PageId, Tree};
 
 /// Places, each for the inodes of one number modulo this.
 const PLACES: usize = 64;
@@ -24,7 +26,7 @@ const PLACES: usize = 64;
 #[derive(Clone, Copy, Default)]
 struct Warm {
     ino: u64,
-    /// The commit since which it is warm.
+    /// The generation in which it is warm.
     since: u64,
     /// Times at which a read and a write leave the attributes as they are.
     read: Option<Time>,
@@ -34,34 +36,52 @@ struct Warm {
     from: u64,
     to: u64,
     place: u64,
-    /// Where the record's size is.
+    /// Where the record's size is: in which page, at which address.
     leaf: u32,
-    offset: u32,
+    size_place: u64,
+    /// Pages read when the page was last seen not to be at hand.
+    fetched: u64,
 }
 
 /// What a commit has to itself.
 pub struct State {
     /// As the memory has it.
     pub superblock: Superblock,
-    /// Commits of this life.
-    commits: u64,
+    /// Those from before another generation are cold.
+    generation: u64,
+    layout: u64,
     warm: [Warm; PLACES],
 }
 
 impl State {
     pub fn new(superblock: Superblock) -> Self {
-        Self { superblock, commits: 1, warm: [Warm::default(); PLACES] }
+        Self { superblock, generation: 1, layout: 0, warm: [Warm::default(); PLACES] }
     }
 
     /// All are cold.
-    pub const fn cool(&mut self) {
-        self.commits += 1;
+    pub const fn cool_all(&mut self) {
+        self.generation += 1;
+    }
+
+    /// This one is cold.
+    pub fn cool(&mut self, ino: Ino) {
+        if let Some(warm) = self.place(ino) {
+            warm.ino = 0;
+        }
+    }
+
+    /// Values lie where they did as long as the layout is the same.
+    pub const fn moved_to(&mut self, layout: u64) {
+        if self.layout != layout {
+            self.layout = layout;
+            self.cool_all();
+        }
     }
 
     #[inline]
     fn place(&mut self, ino: Ino) -> Option<&mut Warm> {
         let warm = &mut self.warm[ino.0 as usize % PLACES];
-        (warm.ino == ino.0 && warm.since == self.commits).then_some(warm)
+        (warm.ino == ino.0 && warm.since == self.generation).then_some(warm)
     }
 }
 
@@ -84,13 +104,15 @@ impl<M: Memory> Home<Resident<M>> {
         memory.write(warm.place + (at - warm.from), source)?;
         if end > warm.size {
             warm.size = end;
-            let bytes = end.to_le_bytes();
-            let (leaf, offset) = (PageId(warm.leaf), warm.offset as usize);
-            if let Some(tree) = self.trees[0].write().tree_as_it_is() {
-                tree.pages_mut().patch(leaf, offset, &bytes);
+            memory.write(warm.size_place, &end.to_le_bytes())?;
+            // Whoever read the page since it was last seen not to be at hand may have the old size.
+            let fetched = self.space.base.pool.fetched.load(Ordering::SeqCst);
+            if warm.fetched != fetched {
+                warm.fetched = fetched;
+                if let Some(tree) = self.trees[0].read().tree() {
+                    tree.pages().let_go(PageId(warm.leaf));
+                }
             }
-            memory
-                .write(leaf.0 as u64 * crate::limits::PAGE_SIZE as u64 + offset as u64, &bytes)?;
         }
         memory.whole()?;
         Ok(true)
@@ -154,23 +176,27 @@ impl<M: Memory> Home<Resident<M>> {
     /// See [`crate::store::View::warm`].
     pub(super) fn warm_up(&self, ino: Ino, after: Use, now: Time) {
         let mut state = self.space.base.state.lock();
-        let commits = state.commits;
+        let generation = state.generation;
         if state.place(ino).is_none() {
-            let key = keys::inode(ino);
             let tree = self.tree(ino);
-            let found = tree.tree().map(|tree| tree.find_value(&key));
-            let Some(Ok(Some((leaf, offset)))) = found else { return };
-            let Ok(Some(Ok(record))) = tree.get(&key, record::record) else { return };
+            let find = |tree: &Tree<_>| {
+                let record =
+                    |value: &[u8], leaf, start| record::record(value).map(|r| (r, leaf, start));
+                tree.find_value(&keys::inode(ino), record)
+            };
+            let Some(Ok(Some(Ok((record, leaf, offset))))) = tree.tree().map(find) else { return };
             // Bytes in the record itself are quick to reach, and to change is to write it anew.
-            if record.inline_len > 0 || record.own == 0 {
+            if record.own == 0 {
                 return;
             }
             state.warm[ino.0 as usize % PLACES] = Warm {
                 ino: ino.0,
-                since: commits,
+                since: generation,
                 size: record.size,
                 leaf: leaf.0,
-                offset: (offset + Record::SIZE_OFFSET) as u32,
+                size_place: u64::from(leaf.0) * PAGE_SIZE as u64
+                    + (offset + Record::SIZE_OFFSET) as u64,
+                fetched: u64::MAX,
                 ..Warm::default()
             };
         }

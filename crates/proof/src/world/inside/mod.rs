@@ -12,8 +12,7 @@ mod open;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use esker::ground::Memory;
-use esker::memory::Home;
+use esker::memory::{Base, Home};
 use esker::posix::{Caller, Fs};
 use esker::store::Store;
 use esker::{Cursor, Error, Ino, Kind, Time};
@@ -35,7 +34,7 @@ impl Checked for Model {
     }
 }
 
-impl<M: Memory> Checked for Home<M> {
+impl<B: Base> Checked for Home<B> {
     fn findings(&self) -> Vec<String> {
         let mut findings: Vec<_> =
             self.check().iter().map(|finding| format!("{finding:?}")).collect();
