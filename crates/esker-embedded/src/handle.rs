@@ -1,0 +1,111 @@
+//! Open files and directories, as numbers.
+//!
+//! Neighbours: `files` uses them. Invariant: a number that was closed means nothing until it is given out again.
+
+use alloc::vec::Vec;
+
+use esker::{Cursor, Error, Ino, Result};
+
+/// An open file or directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fd(pub u32);
+
+impl Fd {
+    /// The root directory: always open, never closed.
+    pub const ROOT: Self = Self(0);
+}
+
+/// How a path is opened: for reading unless it says more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Open {
+    /// Bytes may be written.
+    pub write: bool,
+    /// Every write goes to the end.
+    pub append: bool,
+    /// It is made if it is not there. The directory above must be.
+    pub create: bool,
+    /// With `create`: it must not be there.
+    pub exclusive: bool,
+    /// Its content goes.
+    pub truncate: bool,
+    /// It must be a directory.
+    pub directory: bool,
+}
+
+impl Open {
+    /// For reading.
+    pub const READ: Self = Self {
+        write: false,
+        append: false,
+        create: false,
+        exclusive: false,
+        truncate: false,
+        directory: false,
+    };
+    /// For reading and writing.
+    pub const WRITE: Self = Self { write: true, ..Self::READ };
+    /// For reading and writing, made if it is not there.
+    pub const CREATE: Self = Self { create: true, ..Self::WRITE };
+    /// The same, and empty.
+    pub const EMPTY: Self = Self { truncate: true, ..Self::CREATE };
+}
+
+/// From where to seek.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whence {
+    /// The first byte.
+    Start,
+    /// Where the handle stands.
+    Here,
+    /// The end.
+    End,
+}
+
+/// What is known of an open file or directory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handle {
+    pub ino: Ino,
+    /// The next byte.
+    pub at: u64,
+    pub write: bool,
+    pub append: bool,
+    /// Bytes were written: space taken ahead goes back when it is closed.
+    pub written: bool,
+    /// The last entry listed.
+    pub cursor: Cursor,
+}
+
+/// All that are open.
+#[derive(Debug)]
+pub(crate) struct Handles {
+    open: Vec<Option<Handle>>,
+}
+
+impl Handles {
+    pub(crate) fn new(root: Handle) -> Self {
+        Self { open: alloc::vec![Some(root)] }
+    }
+
+    pub(crate) fn add(&mut self, handle: Handle) -> Result<Fd> {
+        let vacant = self.open.iter().position(Option::is_none);
+        let index = vacant.unwrap_or(self.open.len());
+        let fd = Fd(u32::try_from(index).map_err(|_| Error::NoMemory)?);
+        match self.open.get_mut(index) {
+            Some(place) => *place = Some(handle),
+            None => self.open.push(Some(handle)),
+        }
+        Ok(fd)
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self, fd: Fd) -> Result<&mut Handle> {
+        self.open.get_mut(fd.0 as usize).and_then(Option::as_mut).ok_or(Error::BadHandle)
+    }
+
+    pub(crate) fn take(&mut self, fd: Fd) -> Result<Handle> {
+        if fd == Fd::ROOT {
+            return Err(Error::BadHandle);
+        }
+        self.open.get_mut(fd.0 as usize).and_then(Option::take).ok_or(Error::BadHandle)
+    }
+}

@@ -1,0 +1,20 @@
+//! A file system inside a program's own memory: a canister's stable memory, a WebAssembly program's, a vector, a
+//! file. What a returned call did is in the memory; after an upgrade everything is there, with no hook to call.
+//!
+//! Above: programs. Below: the embedded home ([`esker::memory::Resident`]) through [`esker::posix`].
+//! [`Files`] has handles and paths, as a program without a kernel needs them.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod files;
+mod handle;
+#[cfg(feature = "stable")]
+mod stable;
+
+pub use files::Files;
+pub use handle::{Fd, Open, Whence};
+#[cfg(feature = "stable")]
+pub use stable::Stable;
