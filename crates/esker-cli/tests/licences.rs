@@ -50,10 +50,10 @@ fn one(rest: &mut &[&str], allow: &[String]) -> bool {
             *rest = rest.get(1..).unwrap_or_default();
             answer && closed
         }
-        // An exception only takes conditions away, but it is not the licence that was looked at.
-        [_, "WITH", _, more @ ..] => {
+        // An exception only takes conditions away, but it is not the licence that was looked at: it is allowed by name.
+        [word, "WITH", exception, more @ ..] => {
             *rest = more;
-            false
+            allow.contains(&format!("{word} WITH {exception}"))
         }
         [word, more @ ..] => {
             *rest = more;
@@ -65,15 +65,28 @@ fn one(rest: &mut &[&str], allow: &[String]) -> bool {
 
 #[test]
 fn expressions_are_understood() {
-    let allow = ["MIT".to_owned(), "Unicode-3.0".to_owned()];
-    for good in
-        ["MIT", "GPL-3.0 OR MIT", "MIT/GPL-2.0", "(MIT OR X) AND Unicode-3.0", "A WITH B OR MIT"]
-    {
+    let allow = ["MIT".to_owned(), "Unicode-3.0".to_owned(), "C WITH D".to_owned()];
+    for good in [
+        "MIT",
+        "GPL-3.0 OR MIT",
+        "MIT/GPL-2.0",
+        "(MIT OR X) AND Unicode-3.0",
+        "A WITH B OR MIT",
+        "C WITH D AND MIT",
+    ] {
         assert!(allowed(good, &allow), "{good}");
     }
-    for bad in
-        ["", "GPL-3.0", "MIT AND GPL-3.0", "MIT WITH X", "(MIT", "MIT MIT", "MIT AND (X OR Y)"]
-    {
+    for bad in [
+        "",
+        "GPL-3.0",
+        "MIT AND GPL-3.0",
+        "MIT WITH X",
+        "C",
+        "C WITH X",
+        "(MIT",
+        "MIT MIT",
+        "MIT AND (X OR Y)",
+    ] {
         assert!(!allowed(bad, &allow), "{bad}");
     }
 }

@@ -1,0 +1,45 @@
+//! What the instruction meter measures: the same rows over several file systems in stable memory.
+//!
+//! Above: `esker-meter`, which runs this module and counts. Invariant: static dispatch only, so that a figure
+//! holds nothing of the harness but a few instructions a call.
+
+mod bare;
+mod esker;
+mod host;
+#[cfg(feature = "peer")]
+mod peer;
+mod rows;
+
+/// What a file system must offer to be measured.
+trait Subject {
+    /// An open file.
+    type Handle: Copy;
+    /// There are names and directories, not files alone.
+    const NAMES: bool = true;
+
+    fn open(&mut self, path: &str, create: bool) -> Self::Handle;
+    fn close(&mut self, file: Self::Handle);
+    fn write(&mut self, file: Self::Handle, source: &[u8]) -> usize;
+    fn read(&mut self, file: Self::Handle, target: &mut [u8]) -> usize;
+    fn seek(&mut self, file: Self::Handle, at: u64);
+    fn size(&mut self, file: Self::Handle) -> u64;
+    fn truncate(&mut self, file: Self::Handle, len: u64);
+    fn stat(&mut self, path: &str) -> u64;
+    fn mkdir(&mut self, path: &str);
+    fn list(&mut self, path: &str) -> u64;
+    fn unlink(&mut self, path: &str);
+    fn rename(&mut self, old: &str, new: &str);
+}
+
+/// Runs one row's bench on one subject. The numbers are those of `esker-meter`.
+#[unsafe(no_mangle)]
+pub extern "C" fn run(subject: u32, bench: u32) {
+    match subject {
+        0 => rows::run(bare::Bare::new(), bench),
+        1 => rows::run(esker::Esker::new(1024), bench),
+        2 => rows::run(esker::Esker::new(16), bench),
+        #[cfg(feature = "peer")]
+        4 | 16 | 64 | 99 => rows::run(peer::Peer::new(subject), bench),
+        _ => panic!("no such subject"),
+    }
+}

@@ -1,0 +1,163 @@
+//! A counter put into a module: every straight run of instructions first adds what it weighs to a new global, which is
+//! exported as `cost`.
+//!
+//! Neighbours: `weight` has the figures, `host` reads the counter. Invariant: the module does what it did before.
+
+use wasm_encoder::reencode::{Error, Reencode};
+use wasm_encoder::{
+    CodeSection, ConstExpr, ExportKind, ExportSection, Function, GlobalSection, GlobalType,
+    Instruction, Module, ValType,
+};
+use wasmparser::{
+    CodeSectionReader, ExportSectionReader, FunctionBody, GlobalSectionReader, Parser, Payload,
+    TypeRef,
+};
+
+use crate::weight::{charges_length, ends_run, weight};
+
+/// The name of the exported counter.
+pub const COUNTER: &str = "cost";
+
+/// What must be known of a module before its code.
+#[derive(Default)]
+struct Counting {
+    /// Parameters of each function that has a body.
+    params: Vec<u32>,
+    /// The next body.
+    next: usize,
+    /// The counter.
+    global: u32,
+}
+
+impl Counting {
+    fn survey(bytes: &[u8]) -> Result<Self, Error> {
+        let (mut types, mut found) = (Vec::new(), Self::default());
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload? {
+                Payload::TypeSection(section) => {
+                    for kind in section.into_iter_err_on_gc_types() {
+                        types.push(kind?.params().len() as u32);
+                    }
+                }
+                Payload::ImportSection(section) => {
+                    for import in section.into_imports() {
+                        if matches!(import?.ty, TypeRef::Global(_)) {
+                            found.global += 1;
+                        }
+                    }
+                }
+                Payload::FunctionSection(section) => {
+                    for kind in section {
+                        found.params.push(types.get(kind? as usize).copied().unwrap_or(0));
+                    }
+                }
+                Payload::GlobalSection(section) => found.global += section.count(),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds `cost` to the counter.
+    fn add(&self, cost: u64, body: &mut Function) {
+        body.instruction(&Instruction::GlobalGet(self.global));
+        body.instruction(&Instruction::I64Const(cost.cast_signed()));
+        body.instruction(&Instruction::I64Add);
+        body.instruction(&Instruction::GlobalSet(self.global));
+    }
+
+    /// Adds the number on the stack, which stays there, to the counter.
+    fn add_length<'a>(&self, local: u32, run: &mut Vec<Instruction<'a>>) {
+        run.extend([
+            Instruction::LocalTee(local),
+            Instruction::GlobalGet(self.global),
+            Instruction::LocalGet(local),
+            Instruction::I64ExtendI32U,
+            Instruction::I64Add,
+            Instruction::GlobalSet(self.global),
+        ]);
+    }
+}
+
+impl Reencode for Counting {
+    type Error = core::convert::Infallible;
+
+    fn parse_global_section(
+        &mut self,
+        globals: &mut GlobalSection,
+        section: GlobalSectionReader<'_>,
+    ) -> Result<(), Error> {
+        wasm_encoder::reencode::utils::parse_global_section(self, globals, section)?;
+        let counter = GlobalType { val_type: ValType::I64, mutable: true, shared: false };
+        globals.global(counter, &ConstExpr::i64_const(0));
+        Ok(())
+    }
+
+    fn parse_export_section(
+        &mut self,
+        exports: &mut ExportSection,
+        section: ExportSectionReader<'_>,
+    ) -> Result<(), Error> {
+        wasm_encoder::reencode::utils::parse_export_section(self, exports, section)?;
+        exports.export(COUNTER, ExportKind::Global, self.global);
+        Ok(())
+    }
+
+    fn parse_code_section(
+        &mut self,
+        code: &mut CodeSection,
+        section: CodeSectionReader<'_>,
+    ) -> Result<(), Error> {
+        wasm_encoder::reencode::utils::parse_code_section(self, code, section)
+    }
+
+    fn parse_function_body(
+        &mut self,
+        code: &mut CodeSection,
+        func: FunctionBody<'_>,
+    ) -> Result<(), Error> {
+        let mut locals = Vec::new();
+        let mut spare = self.params.get(self.next).copied().unwrap_or(0);
+        self.next += 1;
+        for pair in func.get_locals_reader()? {
+            let (count, kind) = pair?;
+            spare += count;
+            locals.push((count, self.val_type(kind)?));
+        }
+        locals.push((1, ValType::I32));
+        let mut body = Function::new(locals);
+        let (mut run, mut cost) = (Vec::new(), 0);
+        let mut reader = func.get_operators_reader()?;
+        while !reader.eof() {
+            let op = reader.read()?;
+            let ends = ends_run(&op);
+            cost += weight(&op);
+            if charges_length(&op) {
+                self.add_length(spare, &mut run);
+            }
+            run.push(self.instruction(op)?);
+            if ends || reader.eof() {
+                if cost > 0 {
+                    self.add(cost, &mut body);
+                }
+                for instruction in run.drain(..) {
+                    body.instruction(&instruction);
+                }
+                cost = 0;
+            }
+        }
+        code.function(&body);
+        Ok(())
+    }
+}
+
+/// The module with a counter in it.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn instrument(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut counting = Counting::survey(bytes)?;
+    let mut module = Module::new();
+    counting.parse_core_module(&mut module, Parser::new(0), bytes)?;
+    Ok(module.finish())
+}

@@ -1,0 +1,63 @@
+//! Prints what each row costs each subject, in millions of instructions.
+//!
+//! `cargo run --release -p esker-meter -- [BENCH[,BENCH..] [SUBJECT[,SUBJECT..]]]`: numbers as in `lib.rs`; without
+//! them all benches but the largest, for bare memory, Esker and stable-fs at its default.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use esker_meter::{BENCHES, Row, SUBJECTS, build, instrument, run};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let numbers = |index: usize, usual: &[u32]| match words.get(index) {
+        Some(word) => word.split(',').map(str::parse).collect(),
+        None => Ok(usual.to_vec()),
+    };
+    let (Ok(benches), Ok(subjects)) = (numbers(0, &[1, 2, 3, 4, 7, 8, 9]), numbers(1, &[0, 1, 16]))
+    else {
+        eprintln!("usage: esker-meter [BENCH[,BENCH..] [SUBJECT[,SUBJECT..]]]");
+        return ExitCode::from(2);
+    };
+    match print(&benches, &subjects) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("esker-meter: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(benches: &[u32], subjects: &[u32]) -> Result<(), String> {
+    let peer = subjects.iter().any(|&subject| subject >= 4);
+    let module = instrument(&build(peer)?).map_err(|error| error.to_string())?;
+    for &bench in benches {
+        let title = BENCHES.iter().find(|known| known.0 == bench).map_or("?", |known| known.1);
+        let mut rows: Vec<String> = Vec::new();
+        let mut found: BTreeMap<(String, u32), Row> = BTreeMap::new();
+        for &subject in subjects {
+            let measured = run(&module, subject, bench).map_err(|error| error.to_string())?;
+            for row in measured {
+                if !rows.contains(&row.name) {
+                    rows.push(row.name.clone());
+                }
+                found.insert((row.name.clone(), subject), row);
+            }
+        }
+        let names = subjects.iter().map(|subject| {
+            SUBJECTS.iter().find(|known| known.0 == *subject).map_or("?", |known| known.1)
+        });
+        println!("\n| {title} | {} |", names.collect::<Vec<_>>().join(" | "));
+        println!("|---|{}", "---|".repeat(subjects.len()));
+        for name in rows {
+            let cells = subjects.iter().map(|&subject| {
+                found.get(&(name.clone(), subject)).map_or("–".to_owned(), |row| {
+                    let millions = row.instructions as f64 / 1e6;
+                    format!("{millions:.3} ({:.2} MB)", row.stable as f64 / 1e6)
+                })
+            });
+            println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
+        }
+    }
+    Ok(())
+}

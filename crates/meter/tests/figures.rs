@@ -1,0 +1,56 @@
+//! No row of Esker's costs more than it did: figures are counted, not timed, and the same on any machine.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use esker_meter::{build, instrument, run};
+
+/// Esker, as the guest knows it.
+const ESKER: u32 = 1;
+/// A row may grow by this part before it is said to have grown.
+const SLACK: f64 = 1.02;
+
+/// What is written down: bench, row, millions of instructions.
+fn written() -> BTreeMap<(u32, String), f64> {
+    let lines = include_str!("../figures.txt").lines().filter(|line| !line.starts_with('#'));
+    let cells = lines.map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
+    let row = |cells: Vec<&str>| match cells[..] {
+        [bench, row, figure] => ((bench.parse().unwrap(), row.to_owned()), figure.parse().unwrap()),
+        _ => panic!("not a row: {cells:?}"),
+    };
+    cells.map(row).collect()
+}
+
+fn has_target() -> bool {
+    let mut sysroot = Command::new("rustc");
+    sysroot.args(["--print", "target-libdir"]);
+    sysroot.args(["--target", "wasm32-unknown-unknown"]);
+    let found = sysroot.output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    let there = found.is_some_and(|path| std::path::Path::new(path.trim()).exists());
+    assert!(there || std::env::var("ESKER_CI").as_deref() != Ok("1"), "no wasm32 target");
+    there
+}
+
+#[test]
+fn no_row_has_grown() {
+    if !has_target() {
+        eprintln!("SKIPPED: no target wasm32-unknown-unknown");
+        return;
+    }
+    let module = instrument(&build(false).unwrap()).unwrap();
+    let written = written();
+    assert!(written.len() > 15, "the figures are gone");
+    let benches: std::collections::BTreeSet<u32> = written.keys().map(|key| key.0).collect();
+    let mut grown = Vec::new();
+    for bench in benches {
+        for row in run(&module, ESKER, bench).unwrap() {
+            let millions = row.instructions as f64 / 1e6;
+            println!("{bench} | {} | {millions:.3}", row.name);
+            match written.get(&(bench, row.name.clone())) {
+                Some(known) if millions <= known * SLACK + 0.001 => {}
+                known => grown.push(format!("{}: {millions:.3} M, was {known:?}", row.name)),
+            }
+        }
+    }
+    assert!(grown.is_empty(), "{grown:#?}");
+}
