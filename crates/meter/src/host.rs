@@ -32,6 +32,8 @@ pub struct Row {
     pub dirty: u64,
     /// Bytes of stable memory at its end.
     pub stable: u64,
+    /// Of the instructions, those of each function with a body, if the module counts them.
+    pub functions: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -49,6 +51,8 @@ struct Host {
     dirty: Vec<bool>,
     now: Counts,
     start: Counts,
+    /// What each function had cost at the start.
+    functions: Vec<u64>,
     rows: Vec<Row>,
 }
 
@@ -57,32 +61,42 @@ fn trap(what: &str) -> wasmi::Error {
     wasmi::Error::new(what.to_owned())
 }
 
-fn counter(caller: &Caller<'_, Host>) -> Result<u64, wasmi::Error> {
-    match caller.get_export(COUNTER) {
-        Some(Extern::Global(global)) => match global.get(caller) {
-            wasmi::Val::I64(cost) => Ok(cost.cast_unsigned()),
-            _ => Err(trap("a counter of another type")),
-        },
-        _ => Err(trap("no counter")),
+fn counter(caller: &Caller<'_, Host>, name: &str) -> Option<u64> {
+    match caller.get_export(name)?.into_global()?.get(caller) {
+        wasmi::Val::I64(cost) => Some(cost.cast_unsigned()),
+        _ => None,
     }
 }
 
+fn total(caller: &Caller<'_, Host>) -> Result<u64, wasmi::Error> {
+    counter(caller, COUNTER).ok_or_else(|| trap("no counter"))
+}
+
+/// What each function cost so far.
+fn functions(caller: &Caller<'_, Host>) -> Vec<u64> {
+    (0..).map_while(|body| counter(caller, &format!("{COUNTER}{body}"))).collect()
+}
+
 fn begin(mut caller: Caller<'_, Host>, new_message: u32) -> Result<(), wasmi::Error> {
-    let cost = counter(&caller)?;
+    let cost = total(&caller)?;
+    let functions = functions(&caller);
     let host = caller.data_mut();
     if new_message != 0 {
         host.dirty.fill(false);
     }
+    host.functions = functions;
     host.start = Counts { cost: host.now.cost + cost, ..host.now };
     Ok(())
 }
 
 fn end(mut caller: Caller<'_, Host>, at: u32, len: u32) -> Result<(), wasmi::Error> {
-    let cost = counter(&caller)?;
+    let cost = total(&caller)?;
+    let mut functions = functions(&caller);
     let (bytes, host) = both(&mut caller)?;
     let name = bytes.get(at as usize..).and_then(|bytes| bytes.get(..len as usize));
     let name = String::from_utf8_lossy(name.ok_or_else(|| trap("no name"))?).into_owned();
     let Counts { cost: before, reads, writes, dirty } = host.start;
+    functions.iter_mut().zip(&host.functions).for_each(|(cost, before)| *cost -= before);
     host.rows.push(Row {
         name,
         instructions: host.now.cost + cost - before,
@@ -90,6 +104,7 @@ fn end(mut caller: Caller<'_, Host>, at: u32, len: u32) -> Result<(), wasmi::Err
         writes: host.now.writes - writes,
         dirty: host.now.dirty - dirty,
         stable: host.stable.len() as u64,
+        functions,
     });
     Ok(())
 }

@@ -9,13 +9,14 @@ use wasm_encoder::{
     Instruction, Module, ValType,
 };
 use wasmparser::{
-    CodeSectionReader, ExportSectionReader, FunctionBody, GlobalSectionReader, Parser, Payload,
-    TypeRef,
+    BinaryReaderError, CodeSectionReader, ExportSectionReader, FunctionBody, GlobalSectionReader,
+    KnownCustom, Parser, Payload, TypeRef,
 };
 
 use crate::weight::{charges_length, ends_run, weight};
 
-/// The name of the exported counter.
+/// The name of the exported counter; in a profile, each function with a body adds to one of its own, whose name ends in
+/// its number.
 pub const COUNTER: &str = "cost";
 
 /// What must be known of a module before its code.
@@ -27,6 +28,8 @@ struct Counting {
     next: usize,
     /// The counter.
     global: u32,
+    /// Each body has a counter of its own besides, behind that one.
+    profile: bool,
 }
 
 impl Counting {
@@ -58,24 +61,34 @@ impl Counting {
         Ok(found)
     }
 
+    /// The counters that the body at hand adds to; `next` is behind it.
+    fn counters(&self) -> impl Iterator<Item = u32> + use<> {
+        let own = self.profile.then_some(self.global + self.next as u32);
+        core::iter::once(self.global).chain(own)
+    }
+
     /// Adds `cost` to the counter.
     fn add(&self, cost: u64, body: &mut Function) {
-        body.instruction(&Instruction::GlobalGet(self.global));
-        body.instruction(&Instruction::I64Const(cost.cast_signed()));
-        body.instruction(&Instruction::I64Add);
-        body.instruction(&Instruction::GlobalSet(self.global));
+        for global in self.counters() {
+            body.instruction(&Instruction::GlobalGet(global));
+            body.instruction(&Instruction::I64Const(cost.cast_signed()));
+            body.instruction(&Instruction::I64Add);
+            body.instruction(&Instruction::GlobalSet(global));
+        }
     }
 
     /// Adds the number on the stack, which stays there, to the counter.
     fn add_length<'a>(&self, local: u32, run: &mut Vec<Instruction<'a>>) {
-        run.extend([
-            Instruction::LocalTee(local),
-            Instruction::GlobalGet(self.global),
-            Instruction::LocalGet(local),
-            Instruction::I64ExtendI32U,
-            Instruction::I64Add,
-            Instruction::GlobalSet(self.global),
-        ]);
+        run.push(Instruction::LocalTee(local));
+        for global in self.counters() {
+            run.extend([
+                Instruction::GlobalGet(global),
+                Instruction::LocalGet(local),
+                Instruction::I64ExtendI32U,
+                Instruction::I64Add,
+                Instruction::GlobalSet(global),
+            ]);
+        }
     }
 }
 
@@ -89,7 +102,10 @@ impl Reencode for Counting {
     ) -> Result<(), Error> {
         wasm_encoder::reencode::utils::parse_global_section(self, globals, section)?;
         let counter = GlobalType { val_type: ValType::I64, mutable: true, shared: false };
-        globals.global(counter, &ConstExpr::i64_const(0));
+        let own = if self.profile { self.params.len() } else { 0 };
+        for _ in 0..=own {
+            globals.global(counter, &ConstExpr::i64_const(0));
+        }
         Ok(())
     }
 
@@ -100,6 +116,10 @@ impl Reencode for Counting {
     ) -> Result<(), Error> {
         wasm_encoder::reencode::utils::parse_export_section(self, exports, section)?;
         exports.export(COUNTER, ExportKind::Global, self.global);
+        let own = if self.profile { self.params.len() as u32 } else { 0 };
+        for body in 0..own {
+            exports.export(&format!("{COUNTER}{body}"), ExportKind::Global, self.global + 1 + body);
+        }
         Ok(())
     }
 
@@ -151,13 +171,48 @@ impl Reencode for Counting {
     }
 }
 
-/// The module with a counter in it.
+/// The module with a counter in it, and one for each function if there is to be a profile.
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn instrument(bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut counting = Counting::survey(bytes)?;
+pub fn instrument(bytes: &[u8], profile: bool) -> Result<Vec<u8>, Error> {
+    let mut counting = Counting { profile, ..Counting::survey(bytes)? };
     let mut module = Module::new();
     counting.parse_core_module(&mut module, Parser::new(0), bytes)?;
     Ok(module.finish())
+}
+
+/// The names of the functions with bodies, as far as the module tells.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn names(bytes: &[u8]) -> Result<Vec<String>, BinaryReaderError> {
+    let (mut imported, mut names) = (0, Vec::new());
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload? {
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    imported += usize::from(matches!(import?.ty, TypeRef::Func(_)));
+                }
+            }
+            Payload::FunctionSection(section) => {
+                names.resize_with(section.count() as usize, String::new);
+            }
+            Payload::CustomSection(section) => {
+                let KnownCustom::Name(sections) = section.as_known() else { continue };
+                for section in sections {
+                    let wasmparser::Name::Function(functions) = section? else { continue };
+                    for naming in functions {
+                        let naming = naming?;
+                        let body = (naming.index as usize).checked_sub(imported);
+                        if let Some(name) = body.and_then(|body| names.get_mut(body)) {
+                            naming.name.clone_into(name);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(names)
 }

@@ -12,7 +12,7 @@ mod weight;
 
 pub use guest::build;
 pub use host::{Row, run};
-pub use instrument::instrument;
+pub use instrument::{instrument, names};
 
 /// What can be measured, by the number that the guest knows it by.
 pub const SUBJECTS: &[(u32, &str)] = &[

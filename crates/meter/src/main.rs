@@ -1,24 +1,31 @@
 //! Prints what each row costs each subject, in millions of instructions.
 //!
-//! `cargo run --release -p esker-meter -- [BENCH[,BENCH..] [SUBJECT[,SUBJECT..]]]`: numbers as in `lib.rs`; without
-//! them all benches but the largest, for bare memory, Esker and stable-fs at its default.
+//! `cargo run --release -p esker-meter -- [--profile] [BENCH[,BENCH..] [SUBJECT[,SUBJECT..]]]`: numbers as in `lib.rs`;
+//! without them all benches but the largest, for bare memory, Esker and stable-fs at its default. With `--profile` the
+//! functions that cost most in each row, what they call not included.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use esker_meter::{BENCHES, Row, SUBJECTS, build, instrument, run};
+use esker_meter::{BENCHES, Row, SUBJECTS, build, instrument, names, run};
+
+/// Functions in a profile.
+const FUNCTIONS: usize = 40;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let profile = words.first().is_some_and(|word| word == "--profile");
+    words.drain(..usize::from(profile));
     let numbers = |index: usize, usual: &[u32]| match words.get(index) {
         Some(word) => word.split(',').map(str::parse).collect(),
         None => Ok(usual.to_vec()),
     };
     let (Ok(benches), Ok(subjects)) = (numbers(0, &[1, 2, 3, 4, 7, 8, 9]), numbers(1, &[0, 1, 16]))
     else {
-        eprintln!("usage: esker-meter [BENCH[,BENCH..] [SUBJECT[,SUBJECT..]]]");
+        eprintln!("usage: esker-meter [--profile] [BENCH[,BENCH..] [SUBJECT[,SUBJECT..]]]");
         return ExitCode::from(2);
     };
+    let print = if profile { print_profile } else { print };
     match print(&benches, &subjects) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -30,7 +37,7 @@ fn main() -> ExitCode {
 
 fn print(benches: &[u32], subjects: &[u32]) -> Result<(), String> {
     let peer = subjects.iter().any(|&subject| subject >= 4);
-    let module = instrument(&build(peer)?).map_err(|error| error.to_string())?;
+    let module = instrument(&build(peer)?, false).map_err(|error| error.to_string())?;
     for &bench in benches {
         let title = BENCHES.iter().find(|known| known.0 == bench).map_or("?", |known| known.1);
         let mut rows: Vec<String> = Vec::new();
@@ -57,6 +64,28 @@ fn print(benches: &[u32], subjects: &[u32]) -> Result<(), String> {
                 })
             });
             println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
+        }
+    }
+    Ok(())
+}
+
+fn print_profile(benches: &[u32], subjects: &[u32]) -> Result<(), String> {
+    let bytes = build(subjects.iter().any(|&subject| subject >= 4))?;
+    let names = names(&bytes).map_err(|error| error.to_string())?;
+    let module = instrument(&bytes, true).map_err(|error| error.to_string())?;
+    for (&bench, &subject) in benches.iter().flat_map(|b| subjects.iter().map(move |s| (b, s))) {
+        for row in run(&module, subject, bench).map_err(|error| error.to_string())? {
+            let code: u64 = row.functions.iter().sum();
+            println!("\n{}: {} in all", row.name, row.instructions);
+            let Row { reads, writes, dirty, .. } = row;
+            let stable = row.instructions - code;
+            println!("{stable:>14} {reads} reads, {writes} writes, {dirty} pages");
+            let mut found: Vec<(u64, &String)> =
+                row.functions.iter().copied().zip(&names).collect();
+            found.sort_unstable_by(|a, b| b.cmp(a));
+            for (cost, name) in found.iter().take(FUNCTIONS).take_while(|found| found.0 > 0) {
+                println!("{cost:>14} {name}");
+            }
         }
     }
     Ok(())

@@ -37,7 +37,7 @@ fn no_row_has_grown() {
         eprintln!("SKIPPED: no target wasm32-unknown-unknown");
         return;
     }
-    let module = instrument(&build(false).unwrap()).unwrap();
+    let module = instrument(&build(false).unwrap(), false).unwrap();
     let written = written();
     assert!(written.len() > 15, "the figures are gone");
     let benches: std::collections::BTreeSet<u32> = written.keys().map(|key| key.0).collect();
