@@ -17,7 +17,7 @@ impl<'a> Name<'a> {
             return Err(Error::NameTooLong);
         }
         let reserved = bytes.is_empty() || bytes == b"." || bytes == b"..";
-        if reserved || bytes.iter().any(|&byte| byte == b'/' || byte == 0) {
+        if reserved || !plain(bytes) {
             return Err(Error::Invalid);
         }
         Ok(Self(bytes))
@@ -28,6 +28,18 @@ impl<'a> Name<'a> {
     pub const fn bytes(self) -> &'a [u8] {
         self.0
     }
+}
+
+/// Whether there is neither a `/` nor a NUL, eight bytes at a time.
+fn plain(bytes: &[u8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const SLASHES: u64 = u64::from_ne_bytes([b'/'; 8]);
+    // The lowest byte that is zero borrows from its top bit, which it has not set itself.
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_ne_bytes(*word));
+    words.fold(0, |found, word| found | zero(word) | zero(word ^ SLASHES)) == 0
+        && rest.iter().all(|&byte| byte != b'/' && byte != 0)
 }
 
 /// The name of an extended attribute with its namespace, as in `user.colour`: 1 to 255 bytes without NUL.
@@ -53,5 +65,24 @@ impl<'a> XattrName<'a> {
     #[must_use]
     pub const fn bytes(self) -> &'a [u8] {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_or_a_nul_is_seen_wherever_it_is() {
+        for len in 1..=40 {
+            for at in 0..len {
+                for byte in 0..=u8::MAX {
+                    let mut bytes = [b'x'; 40];
+                    bytes[at] = byte;
+                    let wrong = byte == b'/' || byte == 0 || (len == 1 && byte == b'.');
+                    assert_eq!(Name::parse(&bytes[..len]).is_err(), wrong, "{byte} at {at}");
+                }
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::free::Run;
 use super::home::Home;
 use super::pairs::{HeapPairs, Pairs};
 use super::plan::Ledger;
-use crate::attr::Time;
+use crate::attr::{Attr, Time};
 use crate::error::Result;
 use crate::ground::{Budget, Memory};
 use crate::ids::Ino;
@@ -122,10 +122,17 @@ pub trait Base: Sized {
     /// A plan begins.
     fn begin(home: &Home<Self>) -> Result<Self::Turn<'_>>;
 
-    /// The inode is one of those that the plan changes.
+    /// The inode is one of those that the plan has changed.
     #[inline]
-    fn touched(turn: &mut Self::Turn<'_>, ino: Ino) {
-        let _ = (turn, ino);
+    fn touched(home: &Home<Self>, turn: &mut Self::Turn<'_>, ino: Ino) {
+        let _ = (home, turn, ino);
+    }
+
+    /// An inode's attributes, which `find` finds in the tree.
+    #[inline]
+    fn attr(home: &Home<Self>, ino: Ino, find: impl FnOnce() -> Result<Attr>) -> Result<Attr> {
+        let _ = (home, ino);
+        find()
     }
 
     /// All that a plan does was done.

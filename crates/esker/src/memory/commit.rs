@@ -172,7 +172,7 @@ impl<B: Base> Home<B> {
     ) -> Result<()> {
         self.space.let_go(&plan.ledger.drops)?;
         if B::LASTING {
-            plan.inodes.iter().for_each(|staged| B::touched(turn, staged.ino));
+            plan.inodes.iter().for_each(|staged| B::touched(self, turn, staged.ino));
             self.space.settle()?;
             *point_of_no_return = true;
         }

@@ -33,7 +33,9 @@ impl<B: Base> View for Home<B> {
         let attr = |value: &[u8]| record::record(value)?.attr();
         let is_directory =
             |attr: &Result<Attr>| matches!(attr, Ok(attr) if attr.kind == Kind::Directory);
-        self.tree(ino).record(ino, attr, is_directory)?.ok_or(Error::NotFound)?
+        B::attr(self, ino, || {
+            self.tree(ino).record(ino, attr, is_directory)?.ok_or(Error::NotFound)?
+        })
     }
 
     #[inline]

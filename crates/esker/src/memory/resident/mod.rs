@@ -6,6 +6,7 @@
 //! | superblock.rs | how such a memory begins |
 //! | cache.rs, pages.rs | pages of trees at hand, and in the memory |
 //! | pairs.rs | accounts of space in trees |
+//! | known.rs | attributes at hand |
 //! | open.rs | making such a home, and finding one |
 //! | warm.rs | short cuts for bytes that are used again and again |
 //!
@@ -15,6 +16,7 @@
 //! fails leaves none of it.
 
 mod cache;
+mod known;
 mod open;
 mod pages;
 mod pairs;
@@ -29,6 +31,7 @@ use alloc::vec::Vec;
 pub use open::OpenError;
 pub use superblock::Superblock;
 
+use self::known::Known;
 use self::pages::{Pool, ResidentPages};
 use self::pairs::TreePairs;
 use self::warm::State;
@@ -37,7 +40,7 @@ use super::free::{Free, PAGE, Run};
 use super::home::Home;
 use super::plan::Ledger;
 use super::refs::Refs;
-use crate::attr::Time;
+use crate::attr::{Attr, Time};
 use crate::error::{Error, Result};
 use crate::ground::sync::{Mutex, MutexGuard};
 use crate::ground::{Budget, Memory};
@@ -49,6 +52,7 @@ use crate::tree::{PageId, Tree};
 pub struct Resident<M> {
     pool: Arc<Pool<M>>,
     state: Mutex<State>,
+    known: Mutex<Known>,
     /// Pages of the tree of keys at hand.
     cache_pages: usize,
 }
@@ -214,8 +218,21 @@ impl<M: Memory> Base for Resident<M> {
         Ok(home.space.base.state.lock())
     }
 
-    fn touched(state: &mut MutexGuard<'_, State>, ino: Ino) {
+    fn touched(home: &Home<Self>, state: &mut MutexGuard<'_, State>, ino: Ino) {
         state.cool(ino);
+        home.space.base.known.lock().forget(ino);
+    }
+
+    #[inline]
+    fn attr(home: &Home<Self>, ino: Ino, find: impl FnOnce() -> Result<Attr>) -> Result<Attr> {
+        let known = &home.space.base.known;
+        let since = match known.lock().get(ino) {
+            Ok(attr) => return Ok(attr),
+            Err(since) => since,
+        };
+        let attr = find()?;
+        known.lock().put(ino, &attr, since);
+        Ok(attr)
     }
 
     fn finish(home: &Home<Self>, state: &mut MutexGuard<'_, State>) -> Result<()> {
@@ -224,7 +241,9 @@ impl<M: Memory> Base for Resident<M> {
 
     fn give_up(home: &Home<Self>, _: &Ledger, state: &mut MutexGuard<'_, State>) -> Result<()> {
         state.cool_all();
-        home.reload(state)
+        let done = home.reload(state);
+        home.space.base.known.lock().forget_all();
+        done
     }
 
     fn sync(home: &Home<Self>) -> Result<()> {

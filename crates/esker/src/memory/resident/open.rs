@@ -6,6 +6,7 @@
 use alloc::sync::Arc;
 use core::fmt;
 
+use super::known::Known;
 use super::pages::{Pool, ResidentPages};
 use super::superblock::{MAGIC, Superblock, VERSION};
 use super::warm::State;
@@ -134,7 +135,8 @@ impl<M: Memory> Home<Resident<M>> {
     ) -> Result<Self> {
         let (free, refs) = accounts(starts, lens, uses, &superblock);
         let state = Mutex::new(Rank::Turn.only(), State::new(superblock));
-        let base = Resident { pool, state, cache_pages };
+        let known = Mutex::new(Rank::Known.only(), Known::new());
+        let base = Resident { pool, state, known, cache_pages };
         let budget = Arc::new(Budget::new(options.size_max));
         budget.force((superblock.end - superblock.free) * GRANULE);
         Self::bare(base, budget, options.file_size_max, free, refs)

@@ -97,21 +97,29 @@ impl<M: Memory> Home<Resident<M>> {
         if at > warm.size || end > self.file_size_max {
             return Ok(false);
         }
-        if (at < warm.from || end > warm.to) && !self.find_piece(warm, at, end)? {
-            return Ok(false);
-        }
         let memory = self.memory();
-        memory.write(warm.place + (at - warm.from), source)?;
+        if at >= warm.from && end <= warm.to {
+            memory.write(warm.place + (at - warm.from), source)?;
+        } else {
+            let Some((first, cut)) = self.find_pieces(warm, at, end)? else { return Ok(false) };
+            let (before, behind) = source.split_at(cut);
+            memory.write(first, before)?;
+            if !behind.is_empty() {
+                memory.write(warm.place, behind)?;
+            }
+        }
         if end > warm.size {
             warm.size = end;
             memory.write(warm.size_place, &end.to_le_bytes())?;
-            // Whoever read the page since it was last seen not to be at hand may have the old size.
+            // Whoever read the page since it was last seen not to be at hand may have the old size, and its attributes
+            // can be known from nowhere else.
             let fetched = self.space.base.pool.fetched.load(Ordering::SeqCst);
             if warm.fetched != fetched {
                 warm.fetched = fetched;
                 if let Some(tree) = self.trees[0].read().tree() {
                     tree.pages().let_go(PageId(warm.leaf));
                 }
+                self.space.base.known.lock().forget(ino);
             }
         }
         memory.whole()?;
@@ -133,39 +141,52 @@ impl<M: Memory> Home<Resident<M>> {
         };
         let len = warm.size.saturating_sub(at).min(target.len() as u64);
         let end = at.saturating_add(len);
-        if (at < warm.from || end > warm.to) && !self.find_piece(warm, at, end)? {
-            return Ok(None);
+        let target = &mut target[..len as usize];
+        if at >= warm.from && end <= warm.to {
+            self.memory().read(warm.place + (at - warm.from), target)?;
+        } else {
+            let Some((first, cut)) = self.find_pieces(warm, at, end)? else { return Ok(None) };
+            let (before, behind) = target.split_at_mut(cut);
+            self.memory().read(first, before)?;
+            if !behind.is_empty() {
+                self.memory().read(warm.place, behind)?;
+            }
         }
-        self.memory().read(warm.place + (at - warm.from), &mut target[..len as usize])?;
         Ok(Some(len as usize))
     }
 
-    /// The piece that holds all these bytes, if there is one.
+    /// The piece that holds all these bytes, or the two, if there are no more: the address of the first byte, and how
+    /// many lie there. Those behind lie from where the inode's piece now begins.
     #[cold]
-    fn find_piece(&self, warm: &mut Warm, at: u64, end: u64) -> Result<bool> {
-        let ino = Ino(warm.ino);
-        let (first, last) = (at / GRANULE, end.div_ceil(GRANULE));
-        if first >= last {
-            return Ok(false);
+    fn find_pieces(&self, warm: &mut Warm, at: u64, end: u64) -> Result<Option<(u64, usize)>> {
+        if at >= end || !self.find_piece(warm, at)? {
+            return Ok(None);
         }
-        let extent = extents::holding(&self.tree(ino), ino, first)?;
-        let Some(extent) = extent.filter(|extent| !extent.unwritten && extent.end() >= last) else {
-            return Ok(false);
-        };
+        let (first, cut) = (warm.place + (at - warm.from), warm.to.min(end));
+        // The second begins where the first ends, for it is found by its first byte there.
+        let found = cut == end || self.find_piece(warm, cut)? && warm.from == cut && warm.to >= end;
+        Ok(found.then_some((first, (cut - at) as usize)))
+    }
+
+    /// The piece that holds a byte, if there is one.
+    fn find_piece(&self, warm: &mut Warm, at: u64) -> Result<bool> {
+        let (ino, granule) = (Ino(warm.ino), at / GRANULE);
+        let extent = extents::holding(&self.tree(ino), ino, granule)?;
+        let Some(extent) = extent.filter(|extent| !extent.unwritten) else { return Ok(false) };
         // The stretch of it that nobody shares.
         let (mut start, mut stop) = (extent.start, extent.end());
         self.space.parts(extent.run(), |part, shared| {
             if shared {
                 let (from, to) = (part.start - extent.place, part.end() - extent.place);
                 let (from, to) = (extent.start + from, extent.start + to);
-                if to <= first {
+                if to <= granule {
                     start = start.max(to);
                 } else {
                     stop = stop.min(from);
                 }
             }
         })?;
-        if start > first || stop < last {
+        if start > granule || stop <= granule {
             return Ok(false);
         }
         (warm.from, warm.to) = (start * GRANULE, stop * GRANULE);
