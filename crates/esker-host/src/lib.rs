@@ -1,14 +1,15 @@
-//! What the operating system gives a file system: memory ([`Arena`]) and ways to give it back
+//! What the operating system gives a file system: memory ([`Arena`], [`MappedFile`]) and ways to give it back
 //! ([`release`], [`give_back`]), time ([`SystemClock`]), a random number ([`seed`]).
 //!
 //! Below: the kernel. Above: doors and tools; the core asks for these things through the traits of
 //! `esker::ground`. Invariant: all unsafe code of the house that is not a door's is in `allocator`,
-//! `arena` and `huge`.
+//! `arena`, `huge` and `mapped`.
 
 mod allocator;
 mod arena;
 mod clock;
 mod huge;
+mod mapped;
 mod process;
 mod words;
 
@@ -16,4 +17,5 @@ pub use allocator::give_back;
 pub use arena::Arena;
 pub use clock::SystemClock;
 pub use huge::release;
+pub use mapped::MappedFile;
 pub use process::{resident_bytes, seed};
