@@ -76,7 +76,7 @@ impl Subject for Peer {
         let dir = self.fs.open(self.root, path, FdStat::default(), OpenFlags::DIRECTORY, 0);
         let dir = dir.expect("opens");
         let mut count = 0;
-        let mut each = |_: &_, entry: stable_fs::storage::types::DirEntry| {
+        let mut each = |_: &_, entry: &stable_fs::storage::types::DirEntry| {
             count += u64::from(entry.name.length > 0);
             true
         };
