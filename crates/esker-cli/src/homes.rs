@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use esker::ground::Clock as _;
 use esker::memory::{self, Home};
-use esker::overlay::Overlay;
+use esker::overlay::{Leaving, Overlay};
 use esker::posix::{Caller, Fs, SetAttr};
-use esker::store::Store;
+use esker::store::{Store, View};
 use esker::{Attr, Ino, Kind};
 use esker_fuse::convert::Timeouts;
 use esker_host::{Arena, SystemClock};
@@ -21,8 +21,13 @@ use crate::import::{self, Filled};
 use crate::options::Options;
 use crate::{images, units};
 
+/// Memory above something.
+type Above<L> = Overlay<Home<Arena>, L>;
 /// Memory above an image.
-pub type Layered = Overlay<Home<Arena>, Image>;
+pub type Layered = Above<Image>;
+
+/// Memory above an image that is left behind when all of it is in memory.
+pub type Lazy = Above<Leaving<Image>>;
 
 /// An empty home in memory, and the most that it may hold.
 pub fn memory(options: &Options) -> Outcome<(Home<Arena>, u64)> {
@@ -79,9 +84,33 @@ pub fn image(path: &Path, options: &Options) -> Outcome<Image> {
 /// An image with memory above it, and the most that may change.
 pub fn overlay(path: &Path, options: &Options) -> Outcome<(Fs<Layered>, u64)> {
     let image = image(path, options)?;
-    let (home, size) = memory(options)?;
     let last = Ino(image.root().statistics.last_ino);
-    let layered = Overlay::new(home, image, last)
+    above(image, last, path, options)
+}
+
+/// Memory that an image is moved to, and the most that it may hold.
+pub fn lazy(path: &Path, options: &Options) -> Outcome<(Fs<Lazy>, u64)> {
+    let image = image(path, options)?;
+    let (bytes, size) = (image.root().statistics.file_bytes, options.size_or_half(units::ram()));
+    if bytes > size {
+        let (bytes, size) = (units::size_shown(bytes), units::size_shown(size));
+        let what = format!("the files of the image take {bytes}, and the memory is to be {size}");
+        let remedy = "choose a larger -o size=, or mount the image with --overlay";
+        return Err(Failure::at(Exit::Failed, &what, path, remedy));
+    }
+    let last = Ino(image.root().statistics.last_ino);
+    above(Leaving::new(image), last, path, options)
+}
+
+/// Memory above something that was made of an image.
+fn above<L: View>(
+    lower: L,
+    last: Ino,
+    path: &Path,
+    options: &Options,
+) -> Outcome<(Fs<Above<L>>, u64)> {
+    let (home, size) = memory(options)?;
+    let layered = Overlay::new(home, lower, last)
         .map_err(|error| images::unreadable(path, "its root directory", error))?;
     let fs = Fs::new(layered, SystemClock);
     set_root(&fs, options)?;

@@ -7,6 +7,7 @@
 mod background;
 mod bench;
 mod failure;
+mod filling;
 mod homes;
 mod housekeeping;
 mod images;

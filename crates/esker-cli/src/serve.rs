@@ -20,7 +20,7 @@ use signal_hook::iterator::Signals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::import::{self, Filled};
 use crate::options::Options;
-use crate::{homes, housekeeping, log, mounts};
+use crate::{filling, homes, housekeeping, log, mounts};
 
 /// What to serve.
 pub struct Plan<'a> {
@@ -38,6 +38,8 @@ pub enum HomePlan<'a> {
     Memory(Option<import::Request<'a>>),
     /// An image.
     Image(&'a Path),
+    /// Memory that an image is moved to while it is used.
+    Lazy(&'a Path),
     /// Memory for what changes, above an image.
     Overlay(&'a Path),
 }
@@ -80,6 +82,18 @@ pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Serve
             let mut served = attach(fs, &dir, &homes::as_image(path, plan.options))?;
             served.report["size"] = json!(size);
             served.report["image"] = json!(path.to_string_lossy());
+            served.report["seconds"] = json!(began.elapsed().as_secs_f64());
+            Ok(served)
+        }
+        HomePlan::Lazy(path) => {
+            let (fs, size) = homes::lazy(path, plan.options)?;
+            detach()?;
+            let fs = Arc::new(fs);
+            housekeeping::start(&fs);
+            let mut served = attach(Arc::clone(&fs), &dir, plan.options)?;
+            filling::start(&fs, path)?;
+            served.report["size"] = json!(size);
+            served.report["filling"] = json!(path.to_string_lossy());
             served.report["seconds"] = json!(began.elapsed().as_secs_f64());
             Ok(served)
         }

@@ -10,7 +10,7 @@ use std::process::Output;
 
 use common::picture::picture;
 use common::rich::rich_tree;
-use common::{Scratch, can_mount, errors, esker, refused};
+use common::{Scratch, can_mount, errors, esker, refused, within_seconds};
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -141,6 +141,39 @@ fn everything_can_be_brought_up() {
             *words = words.split(' ').filter(word).collect::<Vec<_>>().join(" ");
         }
     }
+    assert_eq!(before, after);
+}
+
+/// The mount is there at once, and soon the image is let go of: then it may go.
+#[test]
+fn memory_fills_from_an_image_while_it_is_used() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let tree = rich_tree(&scratch);
+    let image = scratch.path("x.esker");
+    done(&esker(["pack", text(&tree), "-o", text(&image), "-l", "2"]));
+    let dir = scratch.dir("m");
+    let from = ["mount", "mem:", text(&dir), "--from", text(&image)];
+    let small = esker([&from[..], &["-o", "size=1M"]].concat());
+    refused(&small, 1, &["3.0 MiB", "choose a larger -o size="], &dir);
+    let report = done(&esker([&from[..], &["--json"]].concat()));
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    fs::write(dir.join("new"), "new").unwrap();
+    let open = format!("/proc/{}/fd", report["pid"]);
+    let holds = || {
+        let files = fs::read_dir(&open).unwrap().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|path| path == image)
+    };
+    assert!(within_seconds(|| !holds()), "the image stays in use");
+    fs::write(&image, "nothing").unwrap();
+    fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
+    fs::remove_file(dir.join("new")).unwrap();
+    let mut before = picture(&tree);
+    before.remove("");
+    let mut after = picture(&dir);
+    after.remove("");
     assert_eq!(before, after);
 }
 

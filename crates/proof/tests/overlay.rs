@@ -9,7 +9,7 @@ use esker_proof::model::Model;
 use esker_proof::script::generate::Profile;
 use esker_proof::world::frozen::freeze;
 use esker_proof::world::inside::{Inside, root_attr};
-use esker_proof::world::layered::{Layered, Resting};
+use esker_proof::world::layered::{Filled, Layered, Resting};
 use esker_stone::{Codec, Setting};
 
 const HUNT: Hunt = Hunt {
@@ -65,6 +65,22 @@ fn an_overlay_over_an_image_is_the_model() {
         run_regressions(BY_NAME, over_image(turn));
         let name = "model beside an overlay over an image";
         hunt(Hunt { name, profile, cases: 400, closely: BY_NAME, ..HUNT }, over_image(turn));
+    }
+}
+
+/// While it is used all of it is moved up, and in the end nothing is asked of what was below.
+#[test]
+fn an_overlay_that_fills_is_the_model() {
+    let pair = |turn: usize, each| {
+        move || -> Result<Pair, String> {
+            let model = Inside::new("model", Model::new(root_attr()));
+            Ok((Box::new(Resting::new(model, turn)), Box::new(Filled::new(turn, each))))
+        }
+    };
+    for (turn, each) in [(0, 1), (15, 1), (25, 3), (30, 0)] {
+        run_regressions(Closely::EXACT, pair(turn, each));
+        let name = "model beside an overlay that fills";
+        hunt(Hunt { name, cases: 500, ..HUNT }, pair(turn, each));
     }
 }
 

@@ -136,6 +136,14 @@ pub fn open_file(path: &Path) -> Outcome<Source> {
     Ok(Box::new(file))
 }
 
+/// Whether this is an image, to tell it from an archive.
+pub fn is_image(path: &Path, begin: Begin) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
+    let begin = Start::At(begin.0.unwrap_or(0));
+    is_file && !matches!(Rest::open(file, begin), Err(Error::Damaged(Damage::NoImage)))
+}
+
 /// Opens an image.
 pub fn open(path: &Path, begin: Begin, cache: &Arc<Cache>) -> Outcome<Image> {
     let source = open_file(path)?;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, os_shown, path_shown, said, shown};
+use crate::images::is_image;
 use crate::options::Options;
 use crate::remount::{Request, remount};
 use crate::serve::{self, HomePlan, Plan};
@@ -66,6 +67,8 @@ Examples:
   esker mount tree.esker /mnt/t -o cache=64M
   esker mount tree.esker /mnt/t --overlay   an image that can be changed, until it is unmounted
   esker mount mem: /mnt/x --from linux-6.12.tar.gz
+  esker mount mem: /mnt/x --from tree.esker there at once; when all of it is in memory, the image is
+                                            not needed any more
   xz -dc linux-6.12.tar.xz | esker mount mem: /mnt/x --from -
   esker mount mem: /mnt/x -f --json         in the foreground; Ctrl-C unmounts")]
 pub struct Mount {
@@ -79,8 +82,8 @@ pub struct Mount {
     #[arg(short = 'o', value_name = "OPTIONS")]
     options: Vec<OsString>,
     /// Fill it first: a directory, a tar archive (plain or gzip), or - for an archive on standard
-    /// input
-    #[arg(long, value_name = "TREE|TAR")]
+    /// input. An image is there at once, and moves to memory meanwhile
+    #[arg(long, value_name = "TREE|TAR|IMAGE")]
     from: Option<PathBuf>,
     /// Leave out, with a warning each, what cannot be read in the directory of --from
     #[arg(long, requires = "from")]
@@ -203,6 +206,11 @@ impl Mount {
         let home = match &self.source {
             Source::Image(path) if options.overlay => HomePlan::Overlay(path),
             Source::Image(path) => HomePlan::Image(path),
+            Source::Memory
+                if self.from.as_ref().is_some_and(|from| is_image(from, options.offset)) =>
+            {
+                HomePlan::Lazy(self.from.as_deref().unwrap_or(Path::new("")))
+            }
             Source::Memory => {
                 let skip_unreadable = self.skip_unreadable;
                 let from = self.from.as_deref();
@@ -280,6 +288,9 @@ fn told(report: &Value, dir: &Path) -> String {
         let bytes = size_shown(number(&filled["bytes"]));
         let seconds = report["seconds"].as_f64().unwrap_or(0.0);
         text += &format!(", filled with {count} files and directories, {bytes}, in {seconds:.1} s");
+    }
+    if let Some(image) = report["filling"].as_str() {
+        text += &format!(", and fills it from {}", shown(image.as_bytes()));
     }
     let plain = place.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte));
     let quote = if plain { "" } else { "'" };

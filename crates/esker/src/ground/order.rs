@@ -45,6 +45,8 @@ pub enum Rank {
     Overlay,
     /// `memory::resident`: a commit to a home that lies in its memory as a whole. There is one.
     Turn,
+    /// `overlay::leaving`: the home that is left, and what is kept of it. Nothing is taken while one is held.
+    Leaving,
     /// `memory::home`: the keys of one group of inodes; numbered by group. A reader holds one of them.
     SubTree,
     /// `memory::space`: which space has several users. There is one.

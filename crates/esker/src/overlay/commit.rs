@@ -183,7 +183,7 @@ impl<U: Store, L: View> Overlay<U, L> {
     }
 
     /// The upper has the inode, or gets it as it is below, with a hole for its bytes: no answer changes.
-    fn bring_up(&self, ino: Ino) -> Result<()> {
+    pub(super) fn bring_up(&self, ino: Ino) -> Result<()> {
         let known = |told| match told {
             Told::Nothing => None,
             Told::Gone => Some(Err(Error::NotFound)),

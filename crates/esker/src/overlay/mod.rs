@@ -7,6 +7,7 @@
 //! | below.rs | which bytes of a file still come from below |
 //! | view.rs | answers |
 //! | commit.rs | bringing inodes up, and changing them |
+//! | fill.rs, leaving.rs | moving everything up, until the lower is not needed any more |
 //!
 //! Inodes of the lower keep their numbers, and new ones have numbers behind the lower's largest. An inode that
 //! changes is first brought up: the upper gets one with its number, its attributes and its extended attributes,
@@ -23,11 +24,15 @@
 
 mod below;
 mod commit;
+mod fill;
+mod leaving;
 mod slots;
 mod state;
 mod view;
 
 pub use below::Piece;
+pub use fill::Walk;
+pub use leaving::Leaving;
 
 use crate::error::Result;
 use crate::ids::Ino;

@@ -90,6 +90,13 @@ impl<S> Fs<S> {
         self.generation
     }
 
+    /// Runs `f` on the home while nobody else reads or changes the inode: for whoever moves what a home holds from one
+    /// of its places to another, which no call may notice.
+    pub fn alone<R>(&self, ino: Ino, f: impl FnOnce(&S) -> R) -> R {
+        let _inode = self.locks.write(ino);
+        f(&self.store)
+    }
+
     fn now(&self) -> Time {
         self.clock.now()
     }

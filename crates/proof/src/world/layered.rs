@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use esker::ground::Heap;
 use esker::limits::FILE_SIZE_MAX;
 use esker::memory::{Home, Options};
-use esker::overlay::Overlay;
+use esker::overlay::{Leaving, Overlay, Walk};
 use esker::store::{Flow, View};
-use esker::{Cursor, Ino, Kind, Time};
+use esker::{Cursor, Error, Ino, Kind, Time};
 
 use super::inside::{Checked, Inside, root_attr};
 use super::{Outcome, Seen, World};
@@ -138,6 +138,14 @@ impl<L: View> Layered<L> {
         Self { phase: Phase::Before(model), steps: 0, turn, settle }
     }
 
+    /// The overlay, once it is there.
+    pub fn over(&self) -> Option<&Inside<Over<L>>> {
+        match &self.phase {
+            Phase::After(inside) => Some(inside),
+            _ => None,
+        }
+    }
+
     fn layer(&self, inside: &mut Inside<Model>) -> Result<Over<L>, String> {
         // Lets go of what is held, so that nothing without a name is left.
         inside.tree()?;
@@ -194,6 +202,60 @@ impl<L: View> World for Layered<L> {
             Phase::After(inside) => inside.tree(),
             Phase::Lost(why) => Err(why.clone()),
         }
+    }
+}
+
+/// A world over a model that is moved up, a little at a time, and left in the end.
+pub struct Filled {
+    world: Layered<Leaving<Model>>,
+    walk: Walk,
+    each: usize,
+}
+
+impl Filled {
+    /// Turns before the step of this number, and moves so many pieces behind each step.
+    pub fn new(turn: usize, each: usize) -> Self {
+        let settle: Settle<_> = |model| Ok((Leaving::new(model.copy()), model.last_ino()));
+        Self { world: Layered::new(turn, settle), walk: Walk::new(), each }
+    }
+
+    /// Moves something; whether there was anything left.
+    fn fill(&mut self) -> Result<bool, Error> {
+        let Some(inside) = self.world.over() else { return Ok(false) };
+        let overlay = inside.fs().store();
+        let Some(ino) = self.walk.next(overlay)?.or_else(|| overlay.next_unfilled(None)) else {
+            return Ok(false);
+        };
+        let mut buffer = [0; 5000];
+        inside.fs().alone(ino, |overlay| overlay.fill(ino, &mut buffer)).map(|_| true)
+    }
+}
+
+impl World for Filled {
+    fn name(&self) -> &str {
+        "filled"
+    }
+
+    fn now(&mut self) -> Time {
+        self.world.now()
+    }
+
+    fn run(&mut self, step: &Step) -> Outcome {
+        let outcome = self.world.run(step);
+        for _ in 0..self.each {
+            if let Err(error) = self.fill() {
+                return Ok(super::Answer::Broken(error.to_string()));
+            }
+        }
+        outcome
+    }
+
+    fn tree(&mut self) -> Result<Vec<Seen>, String> {
+        self.world.tree()?;
+        while self.fill().map_err(|error| error.to_string())? {}
+        let over = self.world.over().ok_or("it never turned")?;
+        over.fs().store().lower().leave();
+        self.world.tree()
     }
 }
 
