@@ -3,7 +3,10 @@
 //! Above: `serve`. Below: `import`, `images`, the homes. Invariant: nothing here is seen by anybody yet, so a failure
 //! leaves nothing behind.
 
-use std::path::Path;
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use esker::ground::Clock as _;
@@ -16,10 +19,13 @@ use esker_fuse::convert::Timeouts;
 use esker_host::{Arena, SystemClock};
 use esker_image::{Cache, Image};
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::import::{self, Filled};
 use crate::options::Options;
-use crate::{images, units};
+use crate::{housekeeping, images, log, units};
+
+/// Most threads that decode what is likely to be read next.
+const READERS_MAX: usize = 4;
 
 /// Memory above something.
 type Above<L> = Overlay<Home<Arena>, L>;
@@ -75,31 +81,65 @@ fn set_root<S: Store>(fs: &Fs<S>, options: &Options) -> Outcome {
     Ok(())
 }
 
-/// An image.
-pub fn image(path: &Path, options: &Options) -> Outcome<Image> {
-    let cache = Cache::new(usize::try_from(options.cache).unwrap_or(usize::MAX));
-    images::open(path, options.offset, &cache)
+/// Images for mounts: what is decoded of any of them is kept together, within one limit.
+pub struct Images<'a> {
+    /// How they are mounted.
+    pub options: &'a Options,
+    bases: &'a [PathBuf],
+    cache: OnceCell<Arc<Cache>>,
 }
 
-/// An image with memory above it, and the most that may change.
-pub fn overlay(path: &Path, options: &Options) -> Outcome<(Fs<Layered>, u64)> {
-    let image = image(path, options)?;
-    let last = Ino(image.root().statistics.last_ino);
-    above(image, last, path, options)
-}
-
-/// Memory that an image is moved to, and the most that it may hold.
-pub fn lazy(path: &Path, options: &Options) -> Outcome<(Fs<Lazy>, u64)> {
-    let image = image(path, options)?;
-    let (bytes, size) = (image.root().statistics.file_bytes, options.size_or_half(units::ram()));
-    if bytes > size {
-        let (bytes, size) = (units::size_shown(bytes), units::size_shown(size));
-        let what = format!("the files of the image take {bytes}, and the memory is to be {size}");
-        let remedy = "choose a larger -o size=, or mount the image with --overlay";
-        return Err(Failure::at(Exit::Failed, &what, path, remedy));
+impl<'a> Images<'a> {
+    /// None yet. `bases` are looked at where an image has a base that is not beside it.
+    pub const fn new(options: &'a Options, bases: &'a [PathBuf]) -> Self {
+        Self { options, bases, cache: OnceCell::new() }
     }
-    let last = Ino(image.root().statistics.last_ino);
-    above(Leaving::new(image), last, path, options)
+
+    fn cache(&self) -> &Arc<Cache> {
+        self.cache.get_or_init(|| {
+            let limit = usize::try_from(self.options.cache).unwrap_or(usize::MAX);
+            let readers = thread::available_parallelism().map_or(1, usize::from);
+            Cache::with_readers(limit, readers.min(READERS_MAX))
+        })
+    }
+
+    /// Sees to it that memory goes back when nobody reads.
+    pub fn keep_house(&self) {
+        if let Some(cache) = self.cache.get() {
+            housekeeping::start_cache(cache);
+        }
+    }
+
+    /// An image; what is damaged in it is told in the log.
+    pub fn open(&self, path: &Path) -> Outcome<Image> {
+        let image = images::open_with(path, self.options.offset, self.bases, self.cache())?;
+        let name = path_shown(path);
+        image.tell_damage(move |what| log::tell(&format!("{name}: {what}")));
+        Ok(image)
+    }
+
+    /// An image with memory above it, and the most that may change.
+    pub fn overlay(&self, path: &Path) -> Outcome<(Fs<Layered>, u64)> {
+        let image = self.open(path)?;
+        let last = Ino(image.root().statistics.last_ino);
+        above(image, last, path, self.options)
+    }
+
+    /// Memory that an image is moved to, and the most that it may hold.
+    pub fn lazy(&self, path: &Path) -> Outcome<(Fs<Lazy>, u64)> {
+        let image = self.open(path)?;
+        let bytes = image.root().statistics.file_bytes;
+        let size = self.options.size_or_half(units::ram());
+        if bytes > size {
+            let (bytes, size) = (units::size_shown(bytes), units::size_shown(size));
+            let what =
+                format!("the files of the image take {bytes}, and the memory is to be {size}");
+            let remedy = "choose a larger -o size=, or mount the image with --overlay";
+            return Err(Failure::at(Exit::Failed, &what, path, remedy));
+        }
+        let last = Ino(image.root().statistics.last_ino);
+        above(Leaving::new(image), last, path, self.options)
+    }
 }
 
 /// Memory above something that was made of an image.

@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use esker::posix::Fs;
 use esker::store::View;
+use esker_image::Cache;
 
 /// How often it looks.
 const PERIOD: Duration = Duration::from_secs(1);
+/// So often nobody must have asked for anything of an image.
+const IDLE_PERIODS: u32 = 20;
 /// So many inodes fewer are worth it.
 const FEWER: u64 = 4096;
 
@@ -20,6 +23,42 @@ pub fn start<S: View + Send + Sync + 'static>(fs: &Arc<Fs<S>>) {
     let fs = Arc::downgrade(fs);
     let thread = thread::Builder::new().name("esker-house".to_owned());
     drop(thread.spawn(move || keep_house(&fs)));
+}
+
+/// Starts it for what is decoded of images: kept while somebody reads, and for a while behind that.
+pub fn start_cache(cache: &Arc<Cache>) {
+    let cache = Arc::downgrade(cache);
+    let thread = thread::Builder::new().name("esker-house".to_owned());
+    drop(thread.spawn(move || keep_cache(&cache)));
+}
+
+fn keep_cache(cache: &Weak<Cache>) {
+    let mut idle = Idle::default();
+    loop {
+        thread::sleep(PERIOD);
+        let Some(cache) = cache.upgrade() else { return };
+        let usage = cache.usage();
+        if idle.long_enough(usage.hits + usage.misses) && usage.bytes > 0 {
+            cache.clear();
+            esker_host::give_back();
+        }
+    }
+}
+
+/// How long nobody has asked for anything.
+#[derive(Default)]
+struct Idle {
+    asked: u64,
+    periods: u32,
+}
+
+impl Idle {
+    /// Told each period how often anybody ever asked: whether nobody has for long, once.
+    const fn long_enough(&mut self, asked: u64) -> bool {
+        self.periods = if asked == self.asked { self.periods.saturating_add(1) } else { 0 };
+        self.asked = asked;
+        self.periods == IDLE_PERIODS
+    }
 }
 
 fn keep_house<S: View>(fs: &Weak<Fs<S>>) {
@@ -47,6 +86,17 @@ fn worth(most: &mut u64, inodes: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_asks_for_goes_once() {
+        let mut idle = Idle::default();
+        let mut told =
+            |asked, periods: u32| (0..periods).filter(|_| idle.long_enough(asked)).count();
+        assert_eq!(told(5, IDLE_PERIODS), 0, "it was asked for just now");
+        assert_eq!(told(6, IDLE_PERIODS), 0);
+        assert_eq!(told(6, 100 * IDLE_PERIODS), 1);
+        assert_eq!(told(7, IDLE_PERIODS + 1), 1);
+    }
 
     #[test]
     fn fewer_inodes_are_worth_it_once() {

@@ -1,4 +1,4 @@
-//! Serving one file system: made and filled, or opened; mounted, until somebody unmounts it or says stop.
+//! Serving file systems: made and filled, or opened; mounted, until somebody unmounts them or says stop.
 //!
 //! Above: `verbs::mount`. Below: `homes`, the core, the door. Invariant: whatever fails before the
 //! mount answers leaves nothing mounted; whatever ends us afterwards unmounts first.
@@ -18,18 +18,19 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::failure::{Exit, Failure, Outcome};
+use crate::homes::Images;
 use crate::import::{self, Filled};
 use crate::options::Options;
 use crate::{filling, homes, housekeeping, log, mounts};
 
 /// What to serve.
 pub struct Plan<'a> {
-    /// The mount point.
-    pub dir: &'a Path,
+    /// Mount points, each with what is to be there.
+    pub mounts: Vec<(&'a Path, HomePlan<'a>)>,
     /// How.
     pub options: &'a Options,
-    /// What.
-    pub home: HomePlan<'a>,
+    /// Images that others may have as their base.
+    pub bases: &'a [PathBuf],
 }
 
 /// The home of what is served.
@@ -44,98 +45,132 @@ pub enum HomePlan<'a> {
     Overlay(&'a Path),
 }
 
-/// A file system that is mounted and answers.
+/// File systems that are mounted and answer.
 pub struct Served {
+    mounts: Vec<Attached>,
+    /// About each mount, for a machine.
+    pub reports: Vec<Value>,
+}
+
+/// One of them.
+struct Attached {
     running: Running,
     mounted: Arc<Mounted>,
-    /// About the mount, for a machine.
-    pub report: Value,
+    report: Value,
 }
+
+/// A home that is ready, and waits for its mount point.
+type Ready<'a> = Box<dyn FnOnce(&Path) -> Outcome<Attached> + 'a>;
 
 /// Makes and fills, or opens; and mounts. `detach` is called before mounting.
 pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Served> {
     let began = Instant::now();
-    let dir = examine(plan.dir, &plan.options.mount).map_err(|error| mounts::failure(&error))?;
-    match &plan.home {
+    let mut dirs: Vec<PathBuf> = Vec::new();
+    for (dir, _) in &plan.mounts {
+        let dir = examine(dir, &plan.options.mount).map_err(|error| mounts::failure(&error))?;
+        if dirs.contains(&dir) {
+            let what = "two file systems for one mount point";
+            return Err(Failure::at(Exit::Usage, what, &dir, "give each its own"));
+        }
+        dirs.push(dir);
+    }
+    let images = Images::new(plan.options, plan.bases);
+    let ready = plan.mounts.iter().map(|(_, home)| prepare(home, &images));
+    let ready = ready.collect::<Outcome<Vec<_>>>()?;
+    detach()?;
+    // From here on a signal must not end us half-way: it is taken up again when the mounts answer.
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot take signals: {error}"), ""))?;
+    let mut mounts = Vec::new();
+    let mut reports = Vec::new();
+    for (dir, ready) in dirs.iter().zip(ready) {
+        let mut attached = ready(dir)?;
+        attached.report["seconds"] = json!(began.elapsed().as_secs_f64());
+        reports.push(attached.report.clone());
+        mounts.push(attached);
+    }
+    images.keep_house();
+    obey(signals, mounts.iter().map(|attached| Arc::clone(&attached.mounted)).collect())?;
+    Ok(Served { mounts, reports })
+}
+
+/// Makes and fills, or opens.
+fn prepare<'a>(home: &'a HomePlan<'a>, images: &'a Images<'a>) -> Outcome<Ready<'a>> {
+    let options = images.options;
+    Ok(match home {
         HomePlan::Memory(from) => {
-            let (home, size) = homes::memory(plan.options)?;
+            let (home, size) = homes::memory(options)?;
             let fs = Fs::new(home, SystemClock);
-            let fill = |from| homes::fill(&fs, from, plan.options);
+            let fill = |from| homes::fill(&fs, from, options);
             let filled = from.as_ref().map(fill).transpose()?;
             for skipped in filled.iter().flat_map(|filled| &filled.skipped) {
                 eprintln!("esker: left out: {skipped}");
             }
-            detach()?;
             let fs = Arc::new(fs);
-            housekeeping::start(&fs);
-            let mut served = attach(fs, &dir, plan.options)?;
-            served.report["size"] = json!(size);
-            served.report["filled"] = json!(filled.as_ref().map(filled_json));
-            served.report["seconds"] = json!(began.elapsed().as_secs_f64());
-            Ok(served)
+            Box::new(move |dir| {
+                housekeeping::start(&fs);
+                let filled = filled.as_ref().map(filled_json);
+                attach(fs, dir, options, json!({ "size": size, "filled": filled }))
+            })
         }
         HomePlan::Image(path) => {
-            let image = homes::image(path, plan.options)?;
-            detach()?;
-            let size = image.rest().superblock().size;
-            let fs = Arc::new(Fs::new(ReadOnly(image), SystemClock));
-            let mut served = attach(fs, &dir, &homes::as_image(path, plan.options))?;
-            served.report["size"] = json!(size);
-            served.report["image"] = json!(path.to_string_lossy());
-            served.report["seconds"] = json!(began.elapsed().as_secs_f64());
-            Ok(served)
+            let image = images.open(path)?;
+            Box::new(move |dir| {
+                let size = image.rest().superblock().size;
+                let about = json!({ "size": size, "image": path.to_string_lossy() });
+                let fs = Arc::new(Fs::new(ReadOnly(image), SystemClock));
+                attach(fs, dir, &homes::as_image(path, options), about)
+            })
         }
         HomePlan::Lazy(path) => {
-            let (fs, size) = homes::lazy(path, plan.options)?;
-            detach()?;
+            let (fs, size) = images.lazy(path)?;
             let fs = Arc::new(fs);
-            housekeeping::start(&fs);
-            let mut served = attach(Arc::clone(&fs), &dir, plan.options)?;
-            filling::start(&fs, path)?;
-            served.report["size"] = json!(size);
-            served.report["filling"] = json!(path.to_string_lossy());
-            served.report["seconds"] = json!(began.elapsed().as_secs_f64());
-            Ok(served)
+            Box::new(move |dir| {
+                housekeeping::start(&fs);
+                let about = json!({ "size": size, "filling": path.to_string_lossy() });
+                let attached = attach(Arc::clone(&fs), dir, options, about)?;
+                filling::start(&fs, path)?;
+                Ok(attached)
+            })
         }
         HomePlan::Overlay(path) => {
-            let (fs, size) = homes::overlay(path, plan.options)?;
-            detach()?;
+            let (fs, size) = images.overlay(path)?;
             let fs = Arc::new(fs);
-            housekeeping::start(&fs);
-            let mut served = attach(fs, &dir, &homes::as_overlay(path, plan.options))?;
-            served.report["size"] = json!(size);
-            served.report["image"] = json!(path.to_string_lossy());
-            served.report["overlay"] = json!(true);
-            served.report["seconds"] = json!(began.elapsed().as_secs_f64());
-            Ok(served)
+            Box::new(move |dir| {
+                housekeeping::start(&fs);
+                let image = path.to_string_lossy();
+                let about = json!({ "size": size, "image": image, "overlay": true });
+                attach(fs, dir, &homes::as_overlay(path, options), about)
+            })
         }
-    }
+    })
 }
 
 impl Served {
-    /// Serves until it is unmounted.
+    /// Serves until all are unmounted.
     pub fn wait(self) -> Outcome {
-        let ended = self.running.join();
-        // Nothing is mounted any more, unless the device failed under us.
-        drop(self.mounted);
-        ended.map_err(|error| {
-            let what = format!("the connection to the kernel failed: {error}");
-            log::tell(&what);
-            Failure::new(Exit::Failed, what, "mount again")
-        })
+        let mut outcome = Ok(());
+        for attached in self.mounts {
+            let ended = attached.running.join();
+            // Nothing is mounted any more, unless the device failed under us.
+            drop(attached.mounted);
+            if let Err(error) = ended {
+                let what = format!("the connection to the kernel failed: {error}");
+                log::tell(&what);
+                outcome = Err(Failure::new(Exit::Failed, what, "mount again"));
+            }
+        }
+        outcome
     }
 }
 
 /// Mounts what is ready, and returns when the kernel and we have agreed: from then on whoever asks the mount is
 /// answered. We never ask it ourselves: a thread of ours that waits for an answer of ours, when we are killed,
 /// cannot die, and while it lives the kernel does not know that nobody will answer.
-fn attach<S>(fs: Arc<Fs<S>>, dir: &Path, options: &Options) -> Outcome<Served>
+fn attach<S>(fs: Arc<Fs<S>>, dir: &Path, options: &Options, about: Value) -> Outcome<Attached>
 where
     S: Store + Send + Sync + 'static,
 {
-    // From here on a signal must not end us half-way: it is taken up again when the mount answers.
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot take signals: {error}"), ""))?;
     let (device, mounted) = mount(dir, &options.mount).map_err(|error| mounts::failure(&error))?;
     let unable = |error: &dyn std::fmt::Display| {
         let what = format!("cannot serve the kernel: {error}");
@@ -144,33 +179,35 @@ where
     let door = Arc::new(Door::new(fs, options.mount.door()));
     let running = converse(device, door, &options.mount).map_err(|error| unable(&error))?;
     let mounted = Arc::new(mounted);
-    obey(signals, Arc::clone(&mounted))?;
-    let report = json!({
-        "mounted": mounted.dir().to_string_lossy(),
-        "source": options.mount.source(),
-        "pid": std::process::id(),
-    });
-    Ok(Served { running, mounted, report })
+    let mut report = about;
+    report["mounted"] = json!(mounted.dir().to_string_lossy());
+    report["source"] = json!(options.mount.source());
+    report["pid"] = json!(std::process::id());
+    Ok(Attached { running, mounted, report })
 }
 
-/// A thread that unmounts and ends the process at the first signal, lazily if the mount is in use.
-fn obey(mut signals: Signals, mounted: Arc<Mounted>) -> Outcome {
+/// A thread that unmounts all and ends the process at the first signal, lazily what is in use.
+fn obey(mut signals: Signals, mounted: Vec<Arc<Mounted>>) -> Outcome {
     let thread = thread::Builder::new().name("esker-signals".to_owned()).spawn(move || {
         if signals.forever().next().is_none() {
             return;
         }
-        let gone = match mounted.unmount() {
-            Err(MountError::Busy { .. }) => mounted.detach(),
-            answer => answer,
-        };
-        match gone {
-            // The file system ends with us, so its memory need not be taken apart first.
-            Ok(()) => std::process::exit(0),
-            Err(error) => {
+        let mut exit = 0;
+        let several = mounted.len() > 1;
+        for mounted in &mounted {
+            let gone = match mounted.unmount() {
+                Err(MountError::Busy { .. }) => mounted.detach(),
+                // One of several that was unmounted before.
+                Err(MountError::NotMounted { .. }) if several => Ok(()),
+                answer => answer,
+            };
+            if let Err(error) = gone {
                 log::tell(&format!("cannot unmount: {error}"));
-                std::process::exit(Exit::Failed as i32)
+                exit = Exit::Failed as i32;
             }
         }
+        // The file systems end with us, so their memory need not be taken apart first.
+        std::process::exit(exit)
     });
     thread
         .map(drop)

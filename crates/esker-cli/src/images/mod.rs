@@ -146,32 +146,64 @@ pub fn is_image(path: &Path, begin: Begin) -> bool {
 
 /// Opens an image.
 pub fn open(path: &Path, begin: Begin, cache: &Arc<Cache>) -> Outcome<Image> {
+    open_with(path, begin, &[], cache)
+}
+
+/// Opens an image whose bases may be among these.
+pub fn open_with(
+    path: &Path,
+    begin: Begin,
+    bases: &[PathBuf],
+    cache: &Arc<Cache>,
+) -> Outcome<Image> {
     let source = open_file(path)?;
     let rest = Rest::open(source, begin.start()).map_err(|error| failure(path, error))?;
-    with_bases(path, rest, cache)
+    with_bases(path, rest, bases, cache)
 }
 
 /// Opens an image as far as it is there.
 pub fn open_damaged(path: &Path, begin: Begin, cache: &Arc<Cache>) -> Outcome<Image> {
     let source = open_file(path)?;
     let rest = Rest::open_damaged(source, begin.start()).map_err(|error| failure(path, error))?;
-    with_bases(path, rest, cache)
+    with_bases(path, rest, &[], cache)
 }
 
-/// Finds the bases beside the image, by the names under which they were known.
-fn with_bases(path: &Path, rest: Rest<Source>, cache: &Arc<Cache>) -> Outcome<Image> {
+/// Finds the bases among those that are given, by what is in them, or beside the image, by the names under which they
+/// were known.
+fn with_bases(
+    path: &Path,
+    rest: Rest<Source>,
+    given: &[PathBuf],
+    cache: &Arc<Cache>,
+) -> Outcome<Image> {
     let mut bases = Vec::new();
     for base in &rest.root().bases {
+        let is_it = |file: &Path| -> Outcome<bool> {
+            let rest = Rest::open(open_file(file)?, Start::Auto);
+            let rest = rest.map_err(|error| failure(file, error))?;
+            Ok(rest.superblock().image_name() == base.name)
+        };
+        let mut found = None;
+        for file in given {
+            if found.is_none() && is_it(file)? {
+                found = Some(open_with(file, Begin(None), given, cache)?);
+            }
+        }
+        if let Some(found) = found {
+            bases.push(Arc::new(found));
+            continue;
+        }
         let file = path.parent().unwrap_or(Path::new("")).join(OsStr::from_bytes(&base.file));
         let missing = |why: &str| {
             let what = format!("the base image {} {why}", path_shown(&file));
-            let remedy = format!("put the image with the name {} there", hex(&base.name));
+            let name = hex(&base.name);
+            let remedy = format!("put the image with the name {name} there, or mount with --base");
             Failure::at(Exit::Source, &what, path, &remedy)
         };
         if !file.exists() || file == path {
             return Err(missing("is missing"));
         }
-        let opened = open(&file, Begin(None), cache)?;
+        let opened = open_with(&file, Begin(None), given, cache)?;
         if opened.name() != base.name {
             return Err(missing("is another one"));
         }

@@ -31,7 +31,8 @@ Options of -o, with commas between them:
   uid=N gid=N        owner and group of the root directory                    [default: yours]
   mode=OCTAL         permissions of the root directory                        [default: 755]
   umask=OCTAL        permissions to take from it
-  cache=SIZE         what the mount of an image keeps of what it decoded      [default: 256M]
+  cache=SIZE         what is kept of what was decoded of images, of all together, while somebody
+                     reads them                                               [default: 256M]
   offset=BYTES       where an image begins in its file                        [default: auto]
   overlay            as --overlay
   ro rw              refuse changes, or not
@@ -65,6 +66,8 @@ Examples:
   esker mount mem: /mnt/x -o size=2G,mode=1777,allow_other
   esker mount mem: /mnt/x --from ~/project
   esker mount tree.esker /mnt/t -o cache=64M
+  esker mount a.esker /mnt/a b.esker /mnt/b one process, one cache
+  esker mount new.esker /mnt/n --base /old/old.esker
   esker mount tree.esker /mnt/t --overlay   an image that can be changed, until it is unmounted
   esker mount mem: /mnt/x --from linux-6.12.tar.gz
   esker mount mem: /mnt/x --from tree.esker there at once; when all of it is in memory, the image is
@@ -78,6 +81,9 @@ pub struct Mount {
     /// Where: an empty directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
+    /// Further images, each with its directory: one process serves all, with one cache
+    #[arg(value_name = "IMAGE DIR")]
+    more: Vec<PathBuf>,
     /// Mount options, see below; may be repeated
     #[arg(short = 'o', value_name = "OPTIONS")]
     options: Vec<OsString>,
@@ -91,6 +97,9 @@ pub struct Mount {
     /// Let an image be changed: what changes is in memory, and the image stays as it is
     #[arg(long)]
     overlay: bool,
+    /// An image that another has as its base, where it is not beside that; may be repeated
+    #[arg(long, value_name = "IMAGE")]
+    base: Vec<PathBuf>,
     /// Stay in the foreground; SIGINT and SIGTERM unmount
     #[arg(short, long)]
     foreground: bool,
@@ -165,6 +174,7 @@ impl Mount {
             let remedy = "mem: can be changed anyway";
             return Err(Failure::new(Exit::Usage, "--overlay is only for images", remedy));
         }
+        self.check_more()?;
         if self.copy {
             return self.serve_in_background(&options);
         }
@@ -176,7 +186,7 @@ impl Mount {
             say(&line);
         } else {
             let report: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
-            say(&told(&report, &self.dir));
+            told_all(&report, &self.dir).iter().for_each(|line| say(line));
         }
         Ok(())
     }
@@ -186,6 +196,8 @@ impl Mount {
             (self.from.is_some(), "--from"),
             (self.skip_unreadable, "--skip-unreadable"),
             (self.overlay, "--overlay"),
+            (!self.base.is_empty(), "--base"),
+            (!self.more.is_empty(), "several images"),
             (self.foreground, "--foreground"),
             (self.log.is_some(), "--log"),
         ];
@@ -203,7 +215,7 @@ impl Mount {
     }
 
     fn plan<'a>(&'a self, options: &'a Options) -> Plan<'a> {
-        let home = match &self.source {
+        let first = match &self.source {
             Source::Image(path) if options.overlay => HomePlan::Overlay(path),
             Source::Image(path) => HomePlan::Image(path),
             Source::Memory
@@ -217,7 +229,31 @@ impl Mount {
                 HomePlan::Memory(from.map(|from| import::Request { from, skip_unreadable }))
             }
         };
-        Plan { dir: &self.dir, options, home }
+        let mut mounts = vec![(self.dir.as_path(), first)];
+        for pair in self.more.chunks_exact(2) {
+            let image = match options.overlay {
+                true => HomePlan::Overlay(&pair[0]),
+                false => HomePlan::Image(&pair[0]),
+            };
+            mounts.push((&pair[1], image));
+        }
+        Plan { mounts, options, bases: &self.base }
+    }
+
+    /// Only images come in numbers, each with its directory.
+    fn check_more(&self) -> Outcome {
+        let memory = |path: &PathBuf| path.as_os_str() == "mem:";
+        let usage = |what: &str, remedy| Err(Failure::new(Exit::Usage, what, remedy));
+        if !self.more.len().is_multiple_of(2) {
+            return usage("a directory is missing", "give each image its directory behind it");
+        }
+        if self.more.is_empty() {
+            return Ok(());
+        }
+        if matches!(self.source, Source::Memory) || self.more.iter().step_by(2).any(memory) {
+            return usage("only images can be mounted together", "mount mem: by itself");
+        }
+        Ok(())
     }
 
     fn serve_in_foreground(&self, options: &Options) -> Outcome {
@@ -226,10 +262,13 @@ impl Mount {
             None => log::begin(log::Sink::Terminal),
         }
         let served = serve::start(&self.plan(options), || Ok(()))?;
+        let report = one_or_all(&served.reports);
         if self.json {
-            say(&served.report.to_string());
+            say(&report.to_string());
         } else if std::io::stderr().is_terminal() {
-            eprintln!("esker: {} (Ctrl-C does too)", told(&served.report, &self.dir));
+            for line in told_all(&report, &self.dir) {
+                eprintln!("esker: {line} (Ctrl-C does too)");
+            }
         }
         served.wait()?;
         // What is in memory need not be taken apart first.
@@ -250,9 +289,15 @@ impl Mount {
         let served = serve::start(&self.plan(options), background::detach)?;
         // Nobody waits for us any more: then nobody wants the mount either, and dropping it
         // unmounts.
-        background::ready(&served.report.to_string(), log.as_ref()).map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot tell that the mount answers: {error}"), "")
-        })?;
+        background::ready(&one_or_all(&served.reports).to_string(), log.as_ref()).map_err(
+            |error| {
+                Failure::new(
+                    Exit::Failed,
+                    format!("cannot tell that the mount answers: {error}"),
+                    "",
+                )
+            },
+        )?;
         let ended = served.wait();
         std::process::exit(ended.map_or_else(|failure| failure.exit as i32, |()| 0))
     }
@@ -264,6 +309,22 @@ impl Mount {
             Failure::at(Exit::Failed, &what, path, "name a file that can be written with --log")
         })?;
         Ok(Some(file))
+    }
+}
+
+/// For a machine: about one mount as it is, about several in a row.
+fn one_or_all(reports: &[Value]) -> Value {
+    match reports {
+        [one] => one.clone(),
+        all => json!(all),
+    }
+}
+
+/// For a person, a line each.
+fn told_all(report: &Value, dir: &Path) -> Vec<String> {
+    match report.as_array() {
+        Some(all) => all.iter().map(|one| told(one, dir)).collect(),
+        None => vec![told(report, dir)],
     }
 }
 

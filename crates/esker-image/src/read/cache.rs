@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::ahead::Readers;
+
 /// Bytes that an entry takes besides its value, in about.
 const ENTRY_LEN: usize = 256;
 
@@ -75,6 +77,7 @@ pub struct Cache {
     images: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
+    readers: Option<Readers>,
 }
 
 /// How a cache fares.
@@ -137,13 +140,34 @@ impl Cache {
     /// An empty one for so many bytes, of which a quarter is for what is being loaded: that is not in it yet.
     #[must_use]
     pub fn new(limit: usize) -> Arc<Self> {
+        Self::with(limit, None)
+    }
+
+    /// One that so many threads fill with what is likely to be asked for next.
+    #[must_use]
+    pub fn with_readers(limit: usize, count: usize) -> Arc<Self> {
+        Self::with(limit, Some(Readers::start(count)))
+    }
+
+    fn with(limit: usize, readers: Option<Readers>) -> Arc<Self> {
         Arc::new(Self {
             limit: limit - limit / 4,
             inner: Mutex::default(),
             images: AtomicU64::new(0),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
+            readers,
         })
+    }
+
+    /// The threads that decode ahead.
+    pub(crate) const fn readers(&self) -> Option<&Readers> {
+        self.readers.as_ref()
+    }
+
+    /// Bytes that may be kept.
+    pub(crate) const fn limit(&self) -> usize {
+        self.limit
     }
 
     /// A number for one more image.

@@ -4,7 +4,9 @@
 //! was checked on its way in, and hangs together: a reference that leads nowhere is damage, never a
 //! panic or a wrong answer.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use esker::{Attr, Ino, Kind};
 use esker_stone::key::{self, kind};
@@ -17,22 +19,40 @@ use esker_stone::rows::names::Names;
 use esker_stone::rows::pages::Inner;
 use esker_stone::rows::xattrs::Xattrs;
 use esker_stone::tree::{Found, Pages};
-use esker_stone::{Damage, PageRef, ReadAt, Rest, Result, Start, Unsupported};
+use esker_stone::{Damage, Error, PageRef, ReadAt, Rest, Result, Start, Unsupported};
 
+use super::ahead::Streams;
 use super::cache::{Cache, Kept, Key, What};
 
 /// Where the bytes of images come from.
 pub type Source = Box<dyn ReadAt>;
 
+/// Most damaged places of an image that are told: who wants to know more checks it.
+const TOLD_MAX: usize = 1000;
 /// Least bytes that a block is decoded to at a time.
 const HEAD_LEN: usize = 256 * 1024;
 
 /// An image, opened.
 pub struct Image {
-    rest: Rest<Source>,
-    bases: Vec<Arc<Image>>,
+    rest: Arc<Rest<Source>>,
+    bases: Arc<[Arc<Image>]>,
     cache: Arc<Cache>,
     number: u64,
+    watch: Arc<Watch>,
+}
+
+/// Who is told of damage.
+type Teller = Box<dyn Fn(&str) + Send + Sync>;
+
+/// What is noticed while an image is read.
+#[derive(Default)]
+struct Watch {
+    /// The block that was used last, and one more; 0: none.
+    last: AtomicU64,
+    streams: Mutex<Streams>,
+    teller: OnceLock<Teller>,
+    /// What was told.
+    told: Mutex<BTreeSet<(u64, u64)>>,
 }
 
 /// A page taken apart.
@@ -41,6 +61,10 @@ pub(crate) trait Page: Kept + Sized {
     fn decode(plain: &[u8]) -> Result<Self>;
     /// How many rows it has.
     fn rows(&self) -> usize;
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 macro_rules! pages {
@@ -103,24 +127,54 @@ impl Image {
             }
         }
         let number = cache.number();
-        Ok(Self { rest, bases, cache, number })
+        Ok(Self { rest: Arc::new(rest), bases: bases.into(), cache, number, watch: Arc::default() })
+    }
+
+    /// From now on `teller` hears of everything that is damaged, once, here and in the bases.
+    pub fn tell_damage(&self, teller: impl Fn(&str) + Clone + Send + Sync + 'static) {
+        for base in &*self.bases {
+            base.tell_damage(teller.clone());
+        }
+        // Who was there first hears it.
+        let _ = self.watch.teller.set(Box::new(teller));
+    }
+
+    /// Tells of damage, once for each place.
+    fn tell(&self, segment: u64, number: u64, what: &str, error: &Error) {
+        let Some(teller) = self.watch.teller.get() else { return };
+        let mut told = locked(&self.watch.told);
+        if told.len() < TOLD_MAX && told.insert((segment, number)) {
+            drop(told);
+            teller(&format!("{what} {number} of segment {segment} cannot be read: {error}"));
+        }
+    }
+
+    /// The same image for a thread that decodes ahead.
+    fn handle(&self) -> Self {
+        Self {
+            rest: Arc::clone(&self.rest),
+            bases: Arc::clone(&self.bases),
+            cache: Arc::clone(&self.cache),
+            number: self.number,
+            watch: Arc::clone(&self.watch),
+        }
     }
 
     /// The image's name: the hash that everything in it hangs from.
     #[must_use]
-    pub const fn name(&self) -> esker_stone::Hash {
+    pub fn name(&self) -> esker_stone::Hash {
         self.rest.superblock().image_name()
     }
 
     /// The image as it lies there.
     #[must_use]
-    pub const fn rest(&self) -> &Rest<Source> {
+    pub fn rest(&self) -> &Rest<Source> {
         &self.rest
     }
 
     /// The root page.
     #[must_use]
-    pub const fn root(&self) -> &Root {
+    pub fn root(&self) -> &Root {
         self.rest.root()
     }
 
@@ -157,7 +211,10 @@ impl Image {
     }
 
     pub(crate) fn page<T: Page>(&self, page: &PageRef, base: Option<&PageRef>) -> Result<Arc<T>> {
-        let load = |_| T::decode(&self.plain(page, base)?);
+        let load = |_| {
+            let decoded = self.plain(page, base).and_then(|plain| T::decode(&plain));
+            decoded.inspect_err(|error| self.tell(page.segment, page.at, "the page at", error))
+        };
         self.cache.get(self.key(page, What::Page), |_: &T| true, load)
     }
 
@@ -353,6 +410,41 @@ impl Image {
     }
 
     fn own_block(&self, name: BlockName, end: usize) -> Result<Arc<Vec<u8>>> {
+        self.watch(name);
+        let block = self.load_block(name, end);
+        if let Err(error) = &block {
+            self.tell(name.segment, name.slot.into(), "block", error);
+        }
+        block
+    }
+
+    /// A block is used: those that are likely to be next are decoded meanwhile.
+    fn watch(&self, name: BlockName) {
+        let Some(readers) = self.cache.readers() else { return };
+        let mark = name.segment.wrapping_shl(33) ^ (u64::from(name.slot) + 1);
+        if self.watch.last.swap(mark, Ordering::Relaxed) == mark {
+            return;
+        }
+        let block_len = self.root().statistics.block_len.max(1);
+        // What is decoded ahead takes a quarter of the cache at most.
+        let room = self.cache.limit() as u64 / 4 / block_len;
+        let window = u32::try_from(room).unwrap_or(u32::MAX).min(readers.count());
+        let behind = locked(&self.watch.streams).used(name.segment, name.slot, window);
+        for slot in behind {
+            let next = BlockName { slot, ..name };
+            let image = self.handle();
+            readers.ask(Box::new(move || image.load_ahead(next)));
+        }
+    }
+
+    /// Decodes a block, if there is one. What is wrong with it is told to whoever asks for it.
+    fn load_ahead(&self, name: BlockName) {
+        if let Ok(row) = self.block_row(name) {
+            let _ = self.load_block(name, row.plain as usize);
+        }
+    }
+
+    fn load_block(&self, name: BlockName, end: usize) -> Result<Arc<Vec<u8>>> {
         let number = u64::from(name.slot);
         let key = Key { image: self.number, what: What::Block, segment: name.segment, number };
         let load = |known: Option<Arc<Vec<u8>>>| {
