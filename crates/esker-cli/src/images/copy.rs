@@ -241,7 +241,7 @@ impl Copier<'_> {
 
     fn take(&mut self, node: &Node) -> Result<(), Trouble> {
         let directory = node.attr.kind == Kind::Directory;
-        if !directory && !(self.wanted)(node) {
+        if !(self.wanted)(node) {
             return Ok(());
         }
         if self.done.files >= self.how.files_max {

@@ -3,8 +3,8 @@
 //! Above: `verbs`. Below: `esker-image`. Invariant: paths are followed name by name and never through a symbolic
 //! link, so a place is where its path says.
 
+pub mod archive;
 pub mod copy;
-pub mod tar;
 mod walk;
 
 use std::ffi::{OsStr, OsString};
@@ -284,8 +284,8 @@ pub const fn kind_shown(kind: Kind) -> &'static str {
     }
 }
 
-/// Seconds since 1970 as a date in UTC.
-pub fn time_shown(time: esker::Time) -> String {
+/// A date and a time of day in UTC: year, month, day, hour, minute, second.
+pub fn date(time: esker::Time) -> (i128, [i64; 5]) {
     let (days, secs) = (time.secs.div_euclid(86_400), time.secs.rem_euclid(86_400));
     // Days since the first of March of year 0, in eras of 400 years.
     let shifted = i128::from(days) + 719_468;
@@ -296,8 +296,13 @@ pub fn time_shown(time: esker::Time) -> String {
     let date = of_year - (153 * month + 2) / 5 + 1;
     let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
     let year = year + era * 400 + next;
-    let (hour, minute, second) = (secs / 3600, secs / 60 % 60, secs % 60);
-    format!("{year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02}")
+    (year, [month as i64, date as i64, secs / 3600, secs / 60 % 60, secs % 60])
+}
+
+/// Seconds since 1970 as a date in UTC.
+pub fn time_shown(time: esker::Time) -> String {
+    let (year, [month, day, hour, minute, second]) = date(time);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
 /// Where a symbolic link leads.

@@ -1,28 +1,37 @@
-//! `esker extract`: files out of an image, into a directory or a tar archive.
+//! `esker extract`: files out of an image, into a directory or an archive.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
-use std::path::PathBuf;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use esker::Ino;
+use esker::store::Flow;
+use esker_image::Image;
 use serde_json::json;
 
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
+use crate::images::archive::{self, Choice, Cpio, Form, Stop, Tar, Zip};
 use crate::images::copy::{Done, How, copy};
-use crate::images::{self, Node, Opening, Place, PlaceParser, tar};
+use crate::images::{self, Node, Opening, Place, PlaceParser, walk};
 use crate::pack::glob;
 use crate::units::{parse_size, size_shown};
 
-/// Extract files from an image, into a directory or as a tar archive.
+/// Extract files from an image, into a directory or as a tar, cpio or zip archive.
 ///
-/// Nothing outside of the target is ever touched, whatever is in the image or in the target.
+/// Nothing outside of the target is ever touched, whatever is in the image or in the target. Tar keeps
+/// everything but sockets. Cpio (newc) has no extended attributes, no holes and no files of 4 GiB and
+/// more; zip has neither, nor devices, pipes, sockets, and of hard links copies.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   esker extract x.esker -o dir
   esker extract x.esker:/usr/lib -o dir --pattern '**.so'
+  esker extract x.esker -o dir --pattern etc --pattern '**.conf'
   esker extract x.esker --tar - | tar -t
+  esker extract x.esker --cpio - | gzip >initrd.img
   esker extract x.esker -o dir --preserve     as root: owners, devices, set-id bits, all attributes
   esker extract broken.esker -o dir --salvage
 
@@ -32,12 +41,19 @@ pub struct Extract {
     #[arg(value_name = "IMAGE[:/PATH]", value_parser = PlaceParser)]
     place: Place,
     /// The directory to extract into; it is made if it is not there
-    #[arg(short, long, value_name = "DIR", required_unless_present = "tar")]
+    #[arg(short, long, value_name = "DIR", required_unless_present = "archive")]
     output: Option<PathBuf>,
     /// Write a tar archive to this file, or - for standard output
-    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    #[arg(long, value_name = "FILE", conflicts_with = "output", group = "archive")]
     tar: Option<PathBuf>,
-    /// Only what matches, as the paths in the image are (`**` goes through directories)
+    /// Write a cpio archive (newc) to this file, or - for standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "output", group = "archive")]
+    cpio: Option<PathBuf>,
+    /// Write a zip archive to this file, or - for standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "output", group = "archive")]
+    zip: Option<PathBuf>,
+    /// Only what matches, as the paths in the image are (`**` goes through directories); of a directory that
+    /// matches everything
     #[arg(short, long, value_name = "PATTERN")]
     pattern: Vec<String>,
     /// Replace files that are there
@@ -81,16 +97,52 @@ fn size(word: &str) -> Result<u64, String> {
     parse_size(word, 0).map_err(|_| "give bytes, as in 10G".to_owned())
 }
 
-impl Extract {
-    fn wanted(&self, node: &Node) -> bool {
-        let path = node.path.strip_prefix(b"/").unwrap_or(&node.path);
-        let matches = |pattern: &String| {
-            let pattern = pattern.strip_prefix('/').unwrap_or(pattern);
-            glob(pattern.as_bytes(), path)
+/// What the patterns choose.
+struct Chosen<'a> {
+    patterns: &'a [String],
+    /// Directories in which something is chosen.
+    above: HashSet<Ino>,
+}
+
+impl<'a> Chosen<'a> {
+    fn new(image: &Image, start: &Node, patterns: &'a [String]) -> Self {
+        let mut chosen = Self { patterns, above: HashSet::new() };
+        let (mut open, mut above) = (Vec::new(), HashSet::new());
+        let mut each = |node: &Node| {
+            open.truncate(node.depth);
+            if chosen.matches(node) {
+                above.extend(open.iter().copied());
+            }
+            open.push(node.ino);
+            Flow::Continue(())
         };
-        self.pattern.is_empty() || self.pattern.iter().any(matches)
+        if !patterns.is_empty() {
+            // What cannot be listed is told when it is extracted.
+            walk(image, start.clone(), &mut each, &mut |_, _| {});
+        }
+        chosen.above = above;
+        chosen
     }
 
+    /// Whether it matches, or a directory that it is in.
+    fn matches(&self, node: &Node) -> bool {
+        let path = node.path.strip_prefix(b"/").unwrap_or(&node.path);
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        let mut heads = ends.chain([path.len()]).map(|end| &path[..end]);
+        heads.any(|head| self.patterns.iter().any(|pattern| glob(bare(pattern), head)))
+    }
+
+    fn has(&self, node: &Node) -> bool {
+        self.patterns.is_empty() || self.above.contains(&node.ino) || self.matches(node)
+    }
+}
+
+/// A pattern without `/` in front and behind.
+fn bare(pattern: &str) -> &[u8] {
+    pattern.trim_matches('/').as_bytes()
+}
+
+impl Extract {
     /// Extracts.
     pub fn run(&self) -> Outcome {
         let cache = images::cache();
@@ -99,9 +151,15 @@ impl Extract {
             false => images::open(&self.place.image, self.opening.offset, &cache)?,
         };
         let start = images::find(&image, &self.place)?;
-        let wanted = |node: &Node| self.wanted(node);
-        let done = match (&self.tar, &self.output) {
-            (Some(file), _) => self.archive(&image, &start, &wanted, file)?,
+        let chosen = Chosen::new(&image, &start, &self.pattern);
+        if !chosen.has(&start) {
+            let what = "nothing in the image matches";
+            let remedy = "patterns are of whole paths: `**.conf`, `etc/*`, `usr/lib`";
+            return Err(Failure::at(Exit::Failed, what, &self.place.image, remedy));
+        }
+        let wanted = |node: &Node| chosen.has(node);
+        let done = match (self.archive(), &self.output) {
+            (Some(file), _) => self.archived(&image, &start, &wanted, file)?,
             (None, Some(target)) => {
                 let how = self.how();
                 copy(&image, &start, target, &how, &wanted, &mut |_| {}).map_err(|error| {
@@ -112,6 +170,15 @@ impl Extract {
             (None, None) => Done::default(),
         };
         self.tell(&done)
+    }
+
+    /// The archive to write.
+    fn archive(&self) -> Option<&Path> {
+        [&self.tar, &self.cpio, &self.zip].into_iter().flatten().next().map(PathBuf::as_path)
+    }
+
+    fn to_standard_output(&self) -> bool {
+        self.archive().is_some_and(|file| file.as_os_str() == "-")
     }
 
     fn how(&self) -> How {
@@ -132,33 +199,43 @@ impl Extract {
         }
     }
 
-    fn archive(
+    fn archived(
         &self,
-        image: &esker_image::Image,
+        image: &Image,
         start: &Node,
         wanted: &dyn Fn(&Node) -> bool,
-        file: &PathBuf,
+        file: &Path,
     ) -> Outcome<Done> {
         let failed = |error: io::Error| {
             let what = format!("cannot write the archive ({})", said(&error));
             Failure::at(Exit::Failed, &what, file, "")
         };
-        let skipped = if file.as_os_str() == "-" {
-            tar::write(image, start, wanted, &mut BufWriter::new(io::stdout().lock()))
-        } else {
-            let mut options = File::options();
-            options.write(true).create_new(!self.force).create(self.force).truncate(self.force);
-            let output = options.open(file).map_err(failed)?;
-            tar::write(image, start, wanted, &mut BufWriter::new(output))
+        let output: Box<dyn Write> = match self.to_standard_output() {
+            true => Box::new(io::stdout().lock()),
+            false => {
+                let mut options = File::options();
+                options.write(true).create_new(!self.force).create(self.force).truncate(self.force);
+                Box::new(options.open(file).map_err(failed)?)
+            }
         };
-        let skipped = skipped.map_err(failed)?;
-        let mut done = Done::default();
-        for (path, error) in skipped {
-            done.damaged |= error == esker::Error::Io;
-            let why = if error == esker::Error::NotSupported {
-                "archives have no sockets".to_owned()
-            } else {
-                error.to_string()
+        let mut form: Box<dyn Form> = match (&self.cpio, &self.zip) {
+            (Some(_), _) => Box::new(Cpio::new(image, start, wanted)),
+            (_, Some(_)) => Box::new(Zip::default()),
+            _ => Box::new(Tar),
+        };
+        let choice = Choice { wanted, go_on: self.go_on || self.salvage };
+        let written =
+            archive::write(image, start, &choice, &mut *form, &mut BufWriter::new(output));
+        let (skipped, files) = written.map_err(failed)?;
+        let mut done = Done { files, ..Done::default() };
+        for (path, stop) in skipped {
+            let why = match stop {
+                Stop::Image(error) => {
+                    done.damaged |= error == esker::Error::Io;
+                    error.to_string()
+                }
+                Stop::Refused(why) => why.to_owned(),
+                Stop::Output(error) => said(&error),
             };
             done.troubles.push(format!("{}: {why}", shown(&path)));
         }
@@ -176,7 +253,7 @@ impl Extract {
                 "troubles": done.troubles,
             });
             // The archive has standard output to itself.
-            if self.tar.as_ref().is_some_and(|file| file.as_os_str() == "-") {
+            if self.to_standard_output() {
                 let _ = writeln!(io::stderr(), "{line}");
             } else {
                 say(&line.to_string());

@@ -1,83 +1,33 @@
 //! A tree out of an image as a tar archive of the pax kind, which GNU tar, bsdtar and Python read.
 //!
-//! Invariant: one walk, in the order of names, with a bounded buffer; holes stay holes.
+//! Invariant: holes stay holes.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
+use esker::Kind;
 use esker::attr::device_parts;
-use esker::store::{Flow, View as _};
-use esker::{Ino, Kind};
+use esker::store::View as _;
 use esker_image::Image;
 use esker_image::pack::xattrs;
 
-use super::walk::{Node, walk};
+use super::{Form, Item, Stop, promised};
+use crate::images::Node;
 
-/// Bytes that are moved at a time.
-const CHUNK: usize = 1 << 20;
 const BLOCK: u64 = 512;
 /// The most that a field of eleven octal digits holds.
 const OCTAL_MAX: u64 = 0o777_7777_7777;
 
-/// Why a thing is not in the archive: the image, with what it said. What the output says ends everything.
-type Skipped = Vec<(Vec<u8>, esker::Error)>;
+/// Tar, with extended headers where they are needed.
+#[derive(Debug, Default)]
+pub struct Tar;
 
-/// Writes everything in `start` that is `wanted`. Answers with what could not be read.
-pub fn write(
-    image: &Image,
-    start: &Node,
-    wanted: &dyn Fn(&Node) -> bool,
-    output: &mut dyn Write,
-) -> io::Result<Skipped> {
-    let mut known: HashMap<Ino, Vec<u8>> = HashMap::new();
-    let (mut skipped, mut failed) = (Skipped::new(), None);
-    let base = start.path.len();
-    let mut each = |node: &Node| {
-        let directory = node.attr.kind == Kind::Directory;
-        let below = if node.depth == 0 && directory { b"." } else { below(node, base) };
-        if failed.is_some() || (!directory && !wanted(node)) {
-            return Flow::Continue(());
-        }
-        let first = known.get(&node.ino).cloned();
-        match entry(image, node, below, first.as_deref(), output) {
-            Ok(()) if node.attr.nlink > 1 && !directory => {
-                known.entry(node.ino).or_insert_with(|| below.to_vec());
-            }
-            Ok(()) => {}
-            Err(Stop::Image(error)) => skipped.push((node.path.clone(), error)),
-            Err(Stop::Output(error)) => failed = Some(error),
-        }
-        Flow::Continue(())
-    };
-    let mut lost = Skipped::new();
-    walk(image, start.clone(), &mut each, &mut |node, error| lost.push((node.path.clone(), error)));
-    skipped.extend(lost);
-    if let Some(error) = failed {
-        return Err(error);
+impl Form for Tar {
+    fn put(&mut self, item: &Item<'_>, output: &mut dyn Write) -> Result<(), Stop> {
+        entry(item.image, item.node, item.name, item.first, output)
     }
-    output.write_all(&[0; 1024])?;
-    output.flush()?;
-    Ok(skipped)
-}
 
-fn below(node: &Node, base: usize) -> &[u8] {
-    node.path.get(base + 1..).filter(|path| !path.is_empty()).unwrap_or_else(|| node.name())
-}
-
-enum Stop {
-    Image(esker::Error),
-    Output(io::Error),
-}
-
-impl From<esker::Error> for Stop {
-    fn from(error: esker::Error) -> Self {
-        Self::Image(error)
-    }
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
+    fn end(&mut self, output: &mut dyn Write) -> io::Result<()> {
+        output.write_all(&[0; 2 * BLOCK as usize])
     }
 }
 
@@ -224,13 +174,15 @@ fn kind(image: &Image, node: &Node, first: Option<&[u8]>) -> Result<(u8, Vec<u8>
     }
     let kind = match node.attr.kind {
         Kind::File => b'0',
-        Kind::Symlink => return Ok((b'2', super::target(image, node)?.into_encoded_bytes())),
+        Kind::Symlink => {
+            return Ok((b'2', crate::images::target(image, node)?.into_encoded_bytes()));
+        }
         Kind::CharDevice => b'3',
         Kind::BlockDevice => b'4',
         Kind::Directory => b'5',
         Kind::Fifo => b'6',
         // There is no type for sockets.
-        Kind::Socket => return Err(Stop::Image(esker::Error::NotSupported)),
+        Kind::Socket => return Err(Stop::Refused("tar archives have no sockets")),
     };
     Ok((kind, Vec::new()))
 }
@@ -291,29 +243,7 @@ fn entry(
         None => &[(0, attr.size)],
     };
     for &(start, len) in runs {
-        bytes(image, node.ino, start, len, output)?;
+        promised(image, node.ino, (start, start + len), output)?;
     }
     Ok(pad(data, output)?)
-}
-
-/// Bytes of a file. What cannot be read is told as a failure of the whole archive: its length is promised already.
-fn bytes(
-    image: &Image,
-    ino: Ino,
-    mut at: u64,
-    len: u64,
-    output: &mut dyn Write,
-) -> Result<(), Stop> {
-    let end = at + len;
-    let mut buffer = vec![0; CHUNK.min(usize::try_from(len).unwrap_or(CHUNK))];
-    while at < end {
-        let room = usize::try_from(end - at).unwrap_or(CHUNK).min(buffer.len());
-        let read = image.read(ino, at, &mut buffer[..room]);
-        let count = read.ok().filter(|&count| count > 0).ok_or_else(|| {
-            Stop::Output(io::Error::other("a file of the image cannot be read to its end"))
-        })?;
-        output.write_all(&buffer[..count])?;
-        at += count as u64;
-    }
-    Ok(())
 }
