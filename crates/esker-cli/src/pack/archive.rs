@@ -186,6 +186,7 @@ impl Unpack<'_, '_> {
             Content::File(map) => {
                 let mut file = Incoming::default();
                 let mut at = 0;
+                self.gathered.slowest.begin(&entry.path);
                 for run in &map.runs {
                     let gap = run.at.checked_sub(at);
                     let gap = gap.ok_or_else(|| Refusal::new("its runs of data overlap"))?;
@@ -195,6 +196,7 @@ impl Unpack<'_, '_> {
                 }
                 self.packer.hole(&mut file, map.size.saturating_sub(at))?;
                 self.packer.end(node, file)?;
+                self.gathered.slowest.end();
                 self.gathered.files += 1;
             }
             _ => {}

@@ -109,7 +109,16 @@ impl Rules {
             return Err(format!("`{whole}` is no pattern"));
         }
         let anchored = whole.starts_with('/');
-        self.0.push(Rule { include, pattern: pattern.as_bytes().to_vec(), anchored, directories });
+        let rule = |pattern: &str| {
+            let pattern = pattern.as_bytes().to_vec();
+            Rule { include, pattern, anchored, directories }
+        };
+        // `x/***` is x and everything in it.
+        if let Some(dir) = pattern.strip_suffix("/***").filter(|dir| !dir.is_empty()) {
+            self.0.extend([rule(dir), rule(&format!("{dir}/**"))]);
+        } else {
+            self.0.push(rule(pattern));
+        }
         Ok(())
     }
 
@@ -192,6 +201,12 @@ mod tests {
         assert!(!rules.take(b"top", true) && rules.take(b"x/top", true));
         assert!(!rules.take(b"x/cache", true) && rules.take(b"x/cache", false));
         assert!(!rules.take(b"z/a/b", false) && rules.take(b"za/b", false));
+        let mut only = Rules::default();
+        for rule in ["+ /usr/", "+ /usr/share/***", "- *"] {
+            only.push(rule).unwrap();
+        }
+        assert!(only.take(b"usr/share", true) && only.take(b"usr/share/a/b", false));
+        assert!(!only.take(b"usr/bin", true) && !only.take(b"etc", true));
         assert!(
             rules.push("x").is_err() && rules.push("- ").is_err() && rules.push("- /").is_err()
         );

@@ -1,14 +1,24 @@
 //! Packing a tree of this machine into an image.
 //!
-//! Above: `verbs::pack`. Below: `import::source` reads the tree, `esker-image` packs. Invariant: the output appears
-//! under its name whole and synced, or not at all; what could not be read is named.
+//! Above: `verbs::pack`, `verbs::repack`. Below: `import::source` reads the tree, `esker-image` packs. Invariant: the
+//! output appears under its name whole and synced, or not at all; what could not be read is named.
 
+mod again;
 mod archive;
 mod filter;
+mod list;
+mod options;
 mod output;
+mod progress;
+mod summary;
 mod walk;
 
+pub use again::{Again, Order, again};
 pub use archive::unpack;
 pub use filter::{Rules, glob};
-pub use output::Output;
+pub use list::gather_list;
+pub use options::{Choosing, Making, Rewriting};
+pub use output::{Output, failure};
+pub use progress::{Bar, Total};
+pub use summary::{Slowest, described, words};
 pub use walk::{Gathered, Plan, gather};

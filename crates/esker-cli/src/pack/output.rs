@@ -9,12 +9,36 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
+use esker_image::pack::Error;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::failure::{Exit, Failure, Outcome, said};
+use crate::units::size_shown;
+
+/// Why packing failed, for a person.
+pub fn failure(error: Error, output: &Output) -> Failure {
+    match error {
+        Error::Output(error) => output.failure(&error),
+        Error::Memory(needed) => Failure::new(
+            Exit::Usage,
+            format!("too little memory allowed: at least {} are needed", size_shown(needed)),
+            "give more with --memory, or take a lower --level or a smaller --block-size",
+        ),
+        Error::Image(error) => Failure::new(
+            if matches!(error, esker_stone::Error::Damaged(_)) {
+                Exit::Damaged
+            } else {
+                Exit::Source
+            },
+            format!("cannot take over the blocks of the image ({error})"),
+            "`esker check` tells more; without --metadata-only files are read one by one",
+        ),
+        error => Failure::new(Exit::Failed, error.to_string(), ""),
+    }
+}
 
 /// The file on its way.
 pub struct Output {

@@ -15,7 +15,7 @@ use esker_image::pack::{Error, Incoming, Meta, NodeId, Packer};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::Rules;
+use super::{Rules, Slowest};
 use crate::failure::{path_shown, said};
 use crate::import::source::{self, time};
 
@@ -32,12 +32,25 @@ pub struct Plan<'a> {
     pub owner: (Option<u32>, Option<u32>),
     /// The time that everything gets.
     pub time: Option<Time>,
+    /// The latest that anything may have.
+    pub time_max: Option<Time>,
     /// Permission bits that are taken away.
     pub umask: u16,
+    /// Permission bits that everything gets before that.
+    pub perms: Perms,
     /// Leave out extended attributes.
     pub no_xattrs: bool,
     /// The directory of the output: it must not be in the tree.
     pub output: Option<(u64, u64)>,
+}
+
+/// Permission bits that directories and everything else get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Perms {
+    /// Directories.
+    pub directories: Option<u16>,
+    /// Everything else.
+    pub files: Option<u16>,
 }
 
 impl Plan<'_> {
@@ -47,8 +60,14 @@ impl Plan<'_> {
         if let Some(time) = self.time {
             (meta.mtime, meta.others) = (time, None);
         }
+        if let Some(max) = self.time_max {
+            let others = meta.others.iter_mut().flat_map(|others| others.iter_mut());
+            others.chain([&mut meta.mtime]).for_each(|time| *time = (*time).min(max));
+        }
+        let directory = meta.kind == Kind::Directory;
+        let perms = if directory { self.perms.directories } else { self.perms.files };
         if meta.kind != Kind::Symlink {
-            meta.perm &= !self.umask;
+            meta.perm = perms.unwrap_or(meta.perm) & !self.umask;
         }
         if self.no_xattrs {
             meta.xattrs.clear();
@@ -68,11 +87,14 @@ pub struct Gathered {
     pub troubles: Vec<String>,
     /// The output is in the tree: nothing was packed.
     pub meets_output: bool,
+    /// Which files took the longest.
+    pub slowest: Slowest,
 }
 
 /// Why one thing was not taken.
-enum Trouble {
+pub(super) enum Trouble {
     Unreadable(Errno),
+    Refused(&'static str),
     Packing(Error),
 }
 
@@ -88,22 +110,26 @@ impl From<Error> for Trouble {
     }
 }
 
-struct Level {
-    source: OwnedFd,
-    node: NodeId,
+/// A directory that is being taken in.
+pub(super) struct Level {
+    pub source: OwnedFd,
+    pub node: NodeId,
+    pub name: CString,
     /// Names still to take, the next one last.
     names: Vec<CString>,
 }
 
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     plan: &'a Plan<'a>,
-    packer: &'a mut Packer<File>,
+    pub packer: &'a mut Packer<File>,
     gathered: Gathered,
-    path: PathBuf,
+    pub path: PathBuf,
     /// Bytes of `path` that lead to the root of the tree.
     root_len: usize,
     device: u64,
-    levels: Vec<Level>,
+    pub levels: Vec<Level>,
+    /// Only what a list names is taken: directories are not listed.
+    listed: bool,
     links: HashMap<(u64, u64), NodeId>,
     buffer: Vec<u8>,
     tick: &'a mut dyn FnMut(&Gathered, &Packer<File>),
@@ -118,20 +144,9 @@ pub fn gather(
     tick: &mut dyn FnMut(&Gathered, &Packer<File>),
 ) -> Result<Gathered, Error> {
     source::allow_many_files();
-    let mut walk = Walk {
-        plan,
-        packer,
-        gathered: Gathered::default(),
-        path: root.to_path_buf(),
-        root_len: root.as_os_str().len(),
-        device: 0,
-        levels: Vec::new(),
-        links: HashMap::new(),
-        buffer: vec![0; CHUNK],
-        tick,
-    };
+    let mut walk = Walk::new(root, plan, packer, tick, false);
     walk.run(node)?;
-    Ok(walk.gathered)
+    Ok(walk.end())
 }
 
 #[expect(clippy::useless_conversion, reason = "the fields differ between machines")]
@@ -139,14 +154,52 @@ fn identity(stat: &Stat) -> (u64, u64) {
     (u64::from(stat.st_dev), u64::from(stat.st_ino))
 }
 
-impl Walk<'_> {
-    fn run(&mut self, node: NodeId) -> Result<(), Error> {
+impl<'a> Walk<'a> {
+    pub fn new(
+        root: &Path,
+        plan: &'a Plan<'a>,
+        packer: &'a mut Packer<File>,
+        tick: &'a mut dyn FnMut(&Gathered, &Packer<File>),
+        listed: bool,
+    ) -> Self {
+        Self {
+            plan,
+            packer,
+            gathered: Gathered::default(),
+            path: root.to_path_buf(),
+            root_len: root.as_os_str().len(),
+            device: 0,
+            levels: Vec::new(),
+            listed,
+            links: HashMap::new(),
+            buffer: vec![0; CHUNK],
+            tick,
+        }
+    }
+
+    /// What came of it.
+    pub fn end(mut self) -> Gathered {
+        self.gathered.slowest.end();
+        self.gathered
+    }
+
+    /// Tells how far it is.
+    pub fn tick(&mut self) {
+        (self.tick)(&self.gathered, self.packer);
+    }
+
+    /// Enters the root of the tree.
+    pub fn open_root(&mut self, node: NodeId) -> Result<(), Error> {
         let opened = source::open_root(&self.path).map_err(Trouble::from);
         let entered = opened.and_then(|(fd, stat)| {
             self.device = identity(&stat).0;
-            self.enter(fd, &stat, node)
+            self.enter(c"", fd, &stat, node)
         });
-        self.note(entered)?;
+        self.note(entered)
+    }
+
+    fn run(&mut self, node: NodeId) -> Result<(), Error> {
+        self.open_root(node)?;
         while let Some(level) = self.levels.last_mut() {
             let Some(name) = level.names.pop() else {
                 self.levels.pop();
@@ -156,25 +209,28 @@ impl Walk<'_> {
             self.path.push(source::os(&name));
             let depth = self.levels.len();
             let taken = self.take(&name);
+            self.note(taken)?;
             if self.levels.len() == depth {
-                self.note(taken)?;
                 self.path.pop();
-            } else {
-                self.note(taken)?;
             }
             if self.gathered.meets_output {
                 return Ok(());
             }
-            (self.tick)(&self.gathered, self.packer);
+            self.tick();
         }
         Ok(())
     }
 
-    fn note(&mut self, taken: Result<(), Trouble>) -> Result<(), Error> {
+    /// Something was taken, or names why it was not.
+    pub fn note(&mut self, taken: Result<(), Trouble>) -> Result<(), Error> {
         match taken {
             Ok(()) => Ok(()),
             Err(Trouble::Unreadable(errno)) => {
                 self.trouble(&said(&errno.into()));
+                Ok(())
+            }
+            Err(Trouble::Refused(why)) => {
+                self.trouble(why);
                 Ok(())
             }
             // A name or target that the format does not hold; everything else ends the work.
@@ -197,7 +253,8 @@ impl Walk<'_> {
         below.strip_prefix(b"/").unwrap_or(below)
     }
 
-    fn take(&mut self, name: &CString) -> Result<(), Trouble> {
+    /// Takes a name in the directory at hand; one that is a directory is entered.
+    pub fn take(&mut self, name: &CString) -> Result<(), Trouble> {
         let Some(level) = self.levels.last() else { return Ok(()) };
         let (dir, stat) = (level.node, source::stat(&level.source, name)?);
         let Some(kind) = Kind::from_mode(stat.st_mode) else { return Err(Errno::INVAL.into()) };
@@ -208,7 +265,7 @@ impl Walk<'_> {
         if directory {
             let (fd, stat) = source::open_directory(&level.source, name)?;
             let node = self.packer.make(dir, name.as_bytes(), Meta::new(kind, 0o700))?;
-            return self.enter(fd, &stat, node);
+            return self.enter(name, fd, &stat, node);
         }
         let links = stat.st_nlink > 1;
         if links && let Some(&known) = self.links.get(&identity(&stat)) {
@@ -221,16 +278,33 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn enter(&mut self, fd: OwnedFd, stat: &Stat, node: NodeId) -> Result<(), Trouble> {
+    fn enter(
+        &mut self,
+        name: &CStr,
+        fd: OwnedFd,
+        stat: &Stat,
+        node: NodeId,
+    ) -> Result<(), Trouble> {
         if self.plan.output == Some(identity(stat)) {
             self.gathered.meets_output = true;
             return Ok(());
         }
         let meta = self.meta(&fd, c".", Some(&fd), stat, Kind::Directory)?;
         self.packer.set(node, meta);
+        self.enter_again(name, fd, stat, node)
+    }
+
+    /// Enters a directory whose attributes are there.
+    pub fn enter_again(
+        &mut self,
+        name: &CStr,
+        fd: OwnedFd,
+        stat: &Stat,
+        node: NodeId,
+    ) -> Result<(), Trouble> {
         let elsewhere = self.plan.one_file_system && identity(stat).0 != self.device;
-        let names = if elsewhere { Vec::new() } else { source::names(&fd)? };
-        self.levels.push(Level { source: fd, node, names });
+        let names = if elsewhere || self.listed { Vec::new() } else { source::names(&fd)? };
+        self.levels.push(Level { source: fd, node, name: name.to_owned(), names });
         Ok(())
     }
 
@@ -271,6 +345,7 @@ impl Walk<'_> {
         let holes = u64::try_from(stat.st_blocks).unwrap_or(0) < size / 512;
         let mut incoming = Incoming::default();
         let mut at = 0;
+        self.gathered.slowest.begin(self.path.as_os_str().as_encoded_bytes());
         // No further than the size that it had: a file that grows as fast as it is read has no end.
         while at < size {
             let (from, to) = match holes {
@@ -289,12 +364,13 @@ impl Walk<'_> {
                 self.packer.data(&mut incoming, &self.buffer[..count])?;
                 at += count as u64;
                 self.gathered.bytes += count as u64;
-                (self.tick)(&self.gathered, self.packer);
+                self.tick();
             }
             if at < to {
                 break;
             }
         }
+        self.gathered.slowest.end();
         let after = rustix::fs::fstat(file)?;
         let moved = |stat: &Stat| {
             (stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec)

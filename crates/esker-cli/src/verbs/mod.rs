@@ -13,6 +13,7 @@ mod ls;
 mod mount;
 mod null_server;
 mod pack;
+mod repack;
 mod stat;
 mod tree;
 mod umount;
@@ -59,6 +60,7 @@ enum Verb {
     Mount(mount::Mount),
     Umount(umount::Umount),
     Pack(Box<pack::Pack>),
+    Repack(Box<repack::Repack>),
     Ls(ls::Ls),
     Cat(cat::Cat),
     Stat(stat::Stat),
@@ -80,6 +82,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Mount(verb) => told(verb.json, verb.run()),
         Verb::Umount(verb) => told(verb.json, verb.run()),
         Verb::Pack(verb) => told(verb.json, verb.run()),
+        Verb::Repack(verb) => told(verb.json, verb.run()),
         Verb::Ls(verb) => told(verb.look.json, verb.run()),
         Verb::Cat(verb) => told(verb.look.json, verb.run()),
         Verb::Stat(verb) => told(verb.look.json, verb.run()),

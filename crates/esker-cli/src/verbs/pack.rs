@@ -2,32 +2,21 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
-use esker::{Kind, Time};
-use esker_image::pack::{
-    Error, LEVEL, LEVELS, Meta, NodeId, Options, Packed, Packer, Times, copy_into,
-};
-use esker_stone::limits::BLOCK_LEN_MAX;
+use esker::Kind;
+use esker_image::pack::{Error, Meta, NodeId, Options, Packed, Packer};
 use esker_stone::superblock::MAGIC;
-use esker_stone::{Codec, Setting, hex};
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
 
 use super::say;
-use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
+use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::images::{self, Begin};
-use crate::pack::{Gathered, Output, Plan, Rules, gather, unpack};
-use crate::units::{parse_size, ram, size_shown};
-
-/// Quicker work shows no bar.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The smallest block.
-const BLOCK_LEN_MIN: u64 = 4096;
+use crate::pack::{
+    Again, Bar, Choosing, Gathered, Making, Order, Output, Plan, Rewriting, Total, again,
+    described, failure, gather, gather_list, unpack, words,
+};
 
 /// Pack a tree into an image: one compressed file that is mounted, searched and extracted.
 ///
@@ -44,7 +33,8 @@ Levels:
   4  zstd 7, 4M blocks   9  xz 9, 64M blocks
 
 Patterns of --exclude, --include and --filter are those of rsync(1): the first that matches decides;
-* and ? stop at a /, ** does not; a / in front means the top of the tree, a / behind directories.
+* and ? stop at a /, ** does not; x/*** is x and all that is in it; a / in front means the top of
+the tree, a / behind directories. What is left out goes with all that is in it.
 
 Examples:
   esker pack ./tree -o tree.esker
@@ -53,6 +43,7 @@ Examples:
   xz -dc linux.tar.xz | esker pack - -o linux.esker
   esker pack old.esker -o new.esker -l 9   packed again, without unpacking to disk
   esker pack ./v2 -o v2.esker --base v1.esker
+  find src -name '*.c' -print0 | esker pack --files-from - -0 -o sources.esker
   esker pack ./tree -o tree.esker --level 9 --memory 4G
   SOURCE_DATE_EPOCH=0 esker pack ./tree -o tree.esker --owner 0:0
 
@@ -60,7 +51,7 @@ Exit status: 5 if something could not be read, or changed meanwhile; it is named
 pub struct Pack {
     /// What to pack: directories, tar archives (- for standard input), images; several stand side by side in
     /// the image, under their names
-    #[arg(value_name = "DIR|TAR|IMAGE", required = true)]
+    #[arg(value_name = "DIR|TAR|IMAGE", required_unless_present = "files_from")]
     inputs: Vec<PathBuf>,
     /// The image to write
     #[arg(short, long, value_name = "FILE")]
@@ -72,52 +63,22 @@ pub struct Pack {
     /// Replace the output if it exists
     #[arg(long)]
     force: bool,
-    /// How hard to try: 0 (quick) to 9 (small)
-    #[arg(short, long, value_name = "N", default_value_t = LEVEL as u8,
-          value_parser = clap::value_parser!(u8).range(0..LEVELS as i64))]
-    level: u8,
-    /// Compress with none, lz4, zstd, xz or brotli, at its own level as in zstd:12
-    #[arg(long, value_name = "CODEC[:LEVEL]", value_parser = setting)]
-    codec: Option<Setting>,
-    /// Compress names and attributes in another way than bytes
-    #[arg(long, value_name = "CODEC[:LEVEL]", value_parser = setting)]
-    meta_codec: Option<Setting>,
-    /// How much is compressed together, as in 4M
-    #[arg(long, value_name = "SIZE")]
-    block_size: Option<String>,
-    /// The most memory to use, as in 512M [default: half of the machine's]
-    #[arg(long, value_name = "SIZE")]
-    memory: Option<String>,
-    /// How many threads compress [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-    /// Leave out what matches
-    #[arg(long, value_name = "PATTERN")]
-    exclude: Vec<String>,
-    /// Take in what matches, whatever --exclude says
-    #[arg(long, value_name = "PATTERN")]
-    include: Vec<String>,
-    /// A rule `- PATTERN` or `+ PATTERN`; the first that matches decides
-    #[arg(long, value_name = "RULE", allow_hyphen_values = true)]
-    filter: Vec<String>,
+    #[command(flatten)]
+    making: Making,
+    #[command(flatten)]
+    choosing: Choosing,
+    #[command(flatten)]
+    rewriting: Rewriting,
+    /// Pack what this file names, or - for standard input, line by line and under its paths below DIR, or below the
+    /// working directory; a directory in the list stands for itself and not for what is in it
+    #[arg(long, value_name = "FILE", conflicts_with = "one_file_system")]
+    files_from: Option<PathBuf>,
+    /// Paths in --files-from end with a zero byte, as find -print0 writes them
+    #[arg(short = '0', long, requires = "files_from")]
+    null: bool,
     /// Do not go into other file systems
     #[arg(short = 'x', long)]
     one_file_system: bool,
-    /// Give everything this owner and group
-    #[arg(long, value_name = "UID:GID", value_parser = owner)]
-    owner: Option<(u32, u32)>,
-    /// Give everything this time, in seconds since 1970
-    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
-    time: Option<i64>,
-    /// Take these permission bits away, as in 022
-    #[arg(long, value_name = "OCTAL", value_parser = octal)]
-    umask: Option<u16>,
-    /// Keep the times of the last read and of the last change of attributes too
-    #[arg(long)]
-    all_times: bool,
-    /// Leave out extended attributes, ACLs and capabilities
-    #[arg(long)]
-    no_xattrs: bool,
     /// Show no progress
     #[arg(short, long)]
     quiet: bool,
@@ -126,139 +87,53 @@ pub struct Pack {
     pub json: bool,
 }
 
-fn setting(word: &str) -> Result<Setting, String> {
-    let (name, level) = word.split_once(':').map_or((word, None), |(name, l)| (name, Some(l)));
-    let codec = Codec::named(name).ok_or("known are none, lz4, zstd, xz and brotli")?;
-    let (least, most) = codec.levels();
-    let usual = match codec {
-        Codec::Zstd => 19,
-        _ => most,
-    };
-    let level = level.map_or(Ok(usual), str::parse).map_err(|_| "the level is no number")?;
-    if (least..=most).contains(&level) {
-        return Ok(Setting::new(codec, level));
-    }
-    Err(format!("levels of {name} go from {least} to {most}"))
-}
-
-fn owner(word: &str) -> Result<(u32, u32), String> {
-    let ids =
-        word.split_once(':').and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
-    ids.ok_or_else(|| "write it as 0:0".to_owned())
-}
-
-fn octal(word: &str) -> Result<u16, String> {
-    let bits = u16::from_str_radix(word, 8).ok().filter(|&bits| bits <= 0o7777);
-    bits.ok_or_else(|| "write octal permissions, as in 022".to_owned())
-}
-
-fn usage(text: String, remedy: &str) -> Failure {
-    Failure::new(Exit::Usage, text, remedy)
-}
-
 impl Pack {
     /// Packs.
     pub fn run(&self) -> Outcome {
-        let (options, rules) = (self.options()?, self.rules()?);
+        let (options, rules) = (self.making.options(&self.rewriting)?, self.choosing.rules()?);
+        if self.files_from.is_some() && self.inputs.len() > 1 {
+            let what = "--files-from takes one directory at most";
+            return Err(Failure::new(Exit::Usage, what, "give the one that its paths are below"));
+        }
         for input in self.inputs.iter().filter(|input| input.as_os_str() != "-") {
             std::fs::metadata(input).map_err(|error| unreadable(input, &error))?;
         }
         let began = Instant::now();
         let output = Output::new(&self.output, self.force)?;
-        let (gathered, packed) = self.pack(&output, options, &rules)?;
+        let mut plan = self.rewriting.plan(&rules)?;
+        plan.one_file_system = self.one_file_system;
+        plan.output = output.folder().filter(|_| self.files_from.is_none());
+        let (gathered, packed) = self.pack(&output, options, &plan)?;
         output.keep()?;
-        self.tell(&gathered, &packed, began.elapsed());
-        if gathered.troubles.is_empty() {
-            return Ok(());
-        }
-        Err(Failure { exit: Exit::Partly, text: String::new() })
-    }
-
-    fn options(&self) -> Outcome<Options> {
-        let threads = self
-            .threads
-            .map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
-        let size = |what: &str, text: &Option<String>, least: u64, most: u64| match text {
-            None => Ok(None),
-            Some(text) => match parse_size(text, ram()) {
-                Ok(bytes) if (least..=most).contains(&bytes) => Ok(Some(bytes)),
-                _ => Err(usage(
-                    format!("bad --{what}: {text}"),
-                    &format!("give {} to {}, as in 8M", size_shown(least), size_shown(most)),
-                )),
-            },
-        };
-        let memory = size("memory", &self.memory, 1 << 20, u64::MAX)?;
-        let block = size("block-size", &self.block_size, BLOCK_LEN_MIN, BLOCK_LEN_MAX as u64)?;
-        let memory = memory.unwrap_or(ram() / 2);
-        let mut options = Options::level(self.level.into(), threads, memory);
-        if let Some(codec) = self.codec {
-            options.data = codec;
-        }
-        if let Some(codec) = self.meta_codec {
-            options.pages = codec;
-        }
-        if let Some(block) = block {
-            options.block_len = usize::try_from(block).unwrap_or(BLOCK_LEN_MAX);
-        }
-        if self.all_times {
-            options.times = Times::All;
-        }
-        options.notes =
-            vec![(b"packer".to_vec(), concat!("esker ", env!("CARGO_PKG_VERSION")).into())];
-        Ok(options)
-    }
-
-    fn rules(&self) -> Outcome<Rules> {
-        let mut rules = Rules::default();
-        let filters = self.filter.iter().map(|rule| (None, rule));
-        let includes = self.include.iter().map(|pattern| (Some(true), pattern));
-        let excludes = self.exclude.iter().map(|pattern| (Some(false), pattern));
-        for (include, text) in filters.chain(includes).chain(excludes) {
-            let added = match include {
-                None => rules.push(text),
-                Some(include) => rules.add(include, text),
-            };
-            added.map_err(|why| usage(format!("bad pattern: {why}"), ""))?;
-        }
-        Ok(rules)
-    }
-
-    /// The time that everything gets, and the latest that anything may have.
-    fn epoch(&self) -> Outcome<Option<Time>> {
-        let given = match std::env::var("SOURCE_DATE_EPOCH") {
-            Ok(text) => Some(text.parse().map_err(|_| {
-                usage(format!("SOURCE_DATE_EPOCH is no number: {text}"), "give seconds since 1970")
-            })?),
-            Err(_) => None,
-        };
-        Ok(self.time.or(given).map(|secs| Time { secs, nanos: 0 }))
+        tell(&self.output, &gathered, &packed, began, self.json)
     }
 
     fn pack(
         &self,
         output: &Output,
         options: Options,
-        rules: &Rules,
+        plan: &Plan<'_>,
     ) -> Outcome<(Gathered, Packed)> {
         let failed = |error: Error| failure(error, output);
-        let time = self.epoch()?;
-        let plan = Plan {
-            rules,
-            one_file_system: self.one_file_system,
-            owner: (self.owner.map(|own| own.0), self.owner.map(|own| own.1)),
-            time,
-            umask: self.umask.unwrap_or(0),
-            no_xattrs: self.no_xattrs,
-            output: output.folder(),
-        };
         let mut root = Meta::new(Kind::Directory, 0o755);
-        root.mtime = time.unwrap_or_default();
+        root.mtime = plan.time.or(plan.time_max).unwrap_or_default();
         let mut packer = Packer::new(output.file()?, root.clone(), options).map_err(failed)?;
         for base in &self.base {
             self.lean_on(base, &mut packer)?.map_err(failed)?;
         }
-        let mut bar = Bar::new(self.quiet);
+        let total = Total::default();
+        let mut bar = Bar::new(self.quiet, total.clone());
+        if bar.is_seen() && self.files_from.is_none() {
+            self.count(&total, plan);
+        }
+        if let Some(list) = &self.files_from {
+            let mut tick = |now: &Gathered, packer: &Packer<File>| {
+                bar.tick(now.files, now.bytes, packer.written());
+            };
+            let gathered = self.listed(list, plan, &mut packer, &failed, &mut tick)?;
+            let (_, packed) = packer.finish().map_err(failed)?;
+            return Ok((gathered, packed));
+        }
         let mut all = Gathered::default();
         for input in &self.inputs {
             let node = match &self.inputs[..] {
@@ -269,7 +144,7 @@ impl Pack {
             let mut tick = |now: &Gathered, packer: &Packer<File>| {
                 bar.tick(before.0 + now.files, before.1 + now.bytes, packer.written());
             };
-            let found = take(input, node, &plan, &mut packer, &failed, &mut tick)?;
+            let found = take(input, node, plan, &mut packer, &failed, &mut tick)?;
             if found.meets_output {
                 let what = "the output lies inside of what is packed";
                 let remedy = "write it elsewhere with -o";
@@ -278,10 +153,55 @@ impl Pack {
             all.files += found.files;
             all.bytes += found.bytes;
             all.troubles.extend(found.troubles);
+            all.slowest.merge(found.slowest);
         }
         let (_, packed) = packer.finish().map_err(failed)?;
         bar.done();
         Ok((all, packed))
+    }
+
+    /// How much there is to do, as far as that can be known beforehand.
+    fn count(&self, total: &Total, plan: &Plan<'_>) {
+        if self.inputs.iter().all(|input| input.is_dir()) {
+            return total.count(self.inputs.clone(), plan.rules);
+        }
+        if let [input] = &self.inputs[..]
+            && let Ok(file) = File::open(input)
+            && is_image(&file)
+            && let Ok(image) = images::open(input, Begin::default(), &images::cache())
+        {
+            total.set(image.root().statistics.file_bytes);
+        }
+    }
+
+    /// Packs what a list names.
+    fn listed(
+        &self,
+        list: &Path,
+        plan: &Plan<'_>,
+        packer: &mut Packer<File>,
+        failed: &dyn Fn(Error) -> Failure,
+        tick: &mut dyn FnMut(&Gathered, &Packer<File>),
+    ) -> Outcome<Gathered> {
+        let unread = |error: std::io::Error| {
+            let what = format!("cannot read the list ({})", said(&error));
+            Failure::at(
+                Exit::Source,
+                &what,
+                list,
+                "give a file with paths, or - for standard input",
+            )
+        };
+        let root = self.inputs.first().map_or(Path::new("."), PathBuf::as_path);
+        let end = if self.null { 0 } else { b'\n' };
+        let gathered = match list.as_os_str().as_encoded_bytes() {
+            b"-" => gather_list(root, std::io::stdin().lock(), end, plan, packer, tick),
+            _ => {
+                let file = std::io::BufReader::new(File::open(list).map_err(unread)?);
+                gather_list(root, file, end, plan, packer, tick)
+            }
+        };
+        gathered.map_err(failed)?.map_err(unread)
     }
 
     /// Takes an image as a base.
@@ -320,47 +240,25 @@ impl Pack {
         }
         Ok(packer.make(NodeId::ROOT, name, root.clone()))
     }
+}
 
-    fn tell(&self, gathered: &Gathered, packed: &Packed, took: Duration) {
-        for trouble in &gathered.troubles {
-            eprintln!("esker: {trouble}");
-        }
-        let own = &packed.statistics;
-        if self.json {
-            let line = json!({
-                "image": self.output.to_string_lossy(),
-                "name": hex(&packed.name),
-                "size": packed.size,
-                "files": own.files,
-                "directories": own.directories,
-                "symlinks": own.symlinks,
-                "specials": own.specials,
-                "bytes": own.file_bytes,
-                "duplicate_bytes": packed.saved,
-                "data": packed.data,
-                "metadata": packed.metadata,
-                "seconds": took.as_secs_f64(),
-                "troubles": gathered.troubles,
-            });
-            return say(&line.to_string());
-        }
-        let ratio = own.file_bytes as f64 / packed.size.max(1) as f64;
-        let mut text = format!(
-            "packed {}: {} in {} files and {} directories became {} (1 : {ratio:.1})",
-            path_shown(&self.output),
-            size_shown(own.file_bytes),
-            own.files,
-            own.directories,
-            size_shown(packed.size),
-        );
-        text += &format!(
-            "\n  {} were there twice; names and attributes take {}; {:.1} s",
-            size_shown(packed.saved),
-            size_shown(packed.metadata),
-            took.as_secs_f64(),
-        );
-        say(&format!("{text}\n  {}", hex(&packed.name)));
+/// Tells what came of it.
+pub fn tell(
+    image: &Path,
+    gathered: &Gathered,
+    packed: &Packed,
+    began: Instant,
+    json: bool,
+) -> Outcome {
+    for trouble in &gathered.troubles {
+        eprintln!("esker: {trouble}");
     }
+    let text = if json { described } else { words };
+    say(&text(image, gathered, packed, began.elapsed()));
+    if gathered.troubles.is_empty() {
+        return Ok(());
+    }
+    Err(Failure { exit: Exit::Partly, text: String::new() })
 }
 
 fn unreadable(input: &Path, error: &std::io::Error) -> Failure {
@@ -388,69 +286,12 @@ fn take(
         return unpack(file, input, node, plan, packer, failed, tick);
     }
     let image = images::open(input, Begin::default(), &images::cache())?;
-    let mut gathered = Gathered::default();
-    let mut trouble = |path: &[u8], error: esker::Error| {
-        gathered.troubles.push(format!("{}:{}: {error}", path_shown(input), shown(path)));
-        true
-    };
-    let rewrite = |path: &[u8], meta: Meta| {
-        let below = path.strip_prefix(b"/").unwrap_or(path);
-        let wanted = path.is_empty() || plan.rules.take(below, meta.kind == Kind::Directory);
-        wanted.then(|| plan.rewrite(meta))
-    };
-    copy_into(&image, node, packer, &rewrite, &mut trouble).map_err(failed)?;
-    Ok(gathered)
+    let order = Order::default();
+    let what = Again { image: &image, file: input, top: node, plan, order: &order, adopt: false };
+    again(&what, packer, tick).map_err(failed)
 }
 
 fn is_image(file: &File) -> bool {
     let mut magic = [0; MAGIC.len()];
     std::os::unix::fs::FileExt::read_exact_at(file, &mut magic, 0).is_ok() && magic == MAGIC
-}
-
-/// Why packing failed, for a person.
-pub fn failure(error: Error, output: &Output) -> Failure {
-    match error {
-        Error::Output(error) => output.failure(&error),
-        Error::Memory(needed) => usage(
-            format!("too little memory allowed: at least {} are needed", size_shown(needed)),
-            "give more with --memory, or take a lower --level or a smaller --block-size",
-        ),
-        error => Failure::new(Exit::Failed, error.to_string(), ""),
-    }
-}
-
-/// How far it is, on a terminal, when it takes longer.
-struct Bar {
-    began: Instant,
-    shown: Option<ProgressBar>,
-    quiet: bool,
-    calls: u32,
-}
-
-impl Bar {
-    fn new(quiet: bool) -> Self {
-        let quiet = quiet || !std::io::stderr().is_terminal();
-        Self { began: Instant::now(), shown: None, quiet, calls: 0 }
-    }
-
-    fn tick(&mut self, files: u64, bytes: u64, written: u64) {
-        self.calls = self.calls.wrapping_add(1);
-        if self.quiet || !self.calls.is_multiple_of(16) || self.began.elapsed() < PATIENCE {
-            return;
-        }
-        let bar = self.shown.get_or_insert_with(|| {
-            let template = "packing {spinner} {bytes} {bytes_per_sec} {msg}";
-            let style = ProgressStyle::with_template(template);
-            let bar = ProgressBar::new_spinner();
-            if let Ok(style) = style { bar.with_style(style) } else { bar }
-        });
-        bar.set_position(bytes);
-        bar.set_message(format!("{files} files, {} written", size_shown(written)));
-    }
-
-    fn done(&mut self) {
-        if let Some(bar) = self.shown.take() {
-            bar.finish_and_clear();
-        }
-    }
 }

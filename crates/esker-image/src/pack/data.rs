@@ -8,12 +8,12 @@ use std::io::Write;
 
 use esker_stone::Setting;
 use esker_stone::check::{Hash, hash, hash_of_hashes};
-use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::{BlockName, Piece, Place};
 use esker_stone::superblock::DATA;
 
-use super::pool::Pool;
-use super::{Options, Result};
+use super::pool::{Pool, Written};
+use super::{Error, Options, Result};
+use crate::Image;
 
 /// Longest piece that is stored once.
 const PIECE_LEN: usize = 1 << 20;
@@ -46,17 +46,57 @@ pub(super) struct Data<W> {
     open: Vec<u8>,
     /// Where pieces are, by their hash.
     places: HashMap<Hash, Place>,
-    /// Contents by their hash.
-    contents: HashMap<Hash, u32>,
-    /// For each content, the end of its parts.
-    ends: Vec<u32>,
-    parts: Vec<Part>,
+    contents: Contents,
     /// Bytes that were there already.
     pub saved: u64,
     /// Bytes of all blocks.
     pub stored_plain: u64,
     /// Largest block.
     pub largest: u64,
+}
+
+/// What files hold: each content once, as its parts.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// Contents by their hash.
+    known: HashMap<Hash, u32>,
+    /// For each content, the end of its parts.
+    ends: Vec<u32>,
+    parts: Vec<Part>,
+}
+
+impl Contents {
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The number of a content.
+    fn number(&mut self, own: Hash, parts: &[Part]) -> u32 {
+        if let Some(&number) = self.known.get(&own) {
+            return number;
+        }
+        let number = self.ends.len() as u32;
+        self.parts.extend(parts);
+        self.ends.push(self.parts.len() as u32);
+        self.known.insert(own, number);
+        number
+    }
+
+    /// The pieces of a content.
+    pub fn pieces(&self, content: u32) -> impl Iterator<Item = Piece> {
+        let content = content as usize;
+        let start = content.checked_sub(1).and_then(|before| self.ends.get(before));
+        let start = start.map_or(0, |&end| end as usize);
+        let end = self.ends.get(content).map_or(start, |&end| end as usize);
+        self.parts[start..end].iter().map(|part| Piece {
+            len: part.len,
+            place: (part.segment != 0).then_some(Place {
+                block: BlockName { segment: part.segment, slot: part.slot },
+                offset: part.offset,
+            }),
+        })
+    }
 }
 
 /// A file on its way in.
@@ -78,9 +118,7 @@ impl<W: Write> Data<W> {
             block_len: options.block_len,
             open: Vec::new(),
             places: HashMap::new(),
-            contents: HashMap::new(),
-            ends: Vec::new(),
-            parts: Vec::new(),
+            contents: Contents::default(),
             saved: 0,
             stored_plain: 0,
             largest: 0,
@@ -90,7 +128,7 @@ impl<W: Write> Data<W> {
     /// Bytes that the tables take, in about.
     pub fn bytes(&self) -> u64 {
         let known = self.places.len() + self.contents.len();
-        known as u64 * KNOWN_LEN + self.parts.len() as u64 * 24
+        known as u64 * KNOWN_LEN + self.contents.parts.len() as u64 * 24
     }
 
     /// Stored bytes so far.
@@ -191,6 +229,42 @@ impl<W: Write> Data<W> {
         self.pool.push(plain, self.setting)
     }
 
+    /// Takes over all blocks of an image, as they are stored there, each checked.
+    pub fn adopt(&mut self, image: &Image) -> Result<()> {
+        let top = match image.root().indexes[..] {
+            // There is nothing in any file.
+            [] => return Ok(()),
+            [(DATA, top)] => top,
+            _ => return Err(esker::Error::NotSupported.into()),
+        };
+        for slot in 0..u32::try_from(top.entries).map_err(|_| esker::Error::NotSupported)? {
+            let name = BlockName { segment: DATA, slot };
+            let row = image.block_row(name).map_err(Error::Image)?;
+            let stored = image.rest().stored_block(name, &row).map_err(Error::Image)?;
+            self.stored_plain += u64::from(row.plain);
+            self.largest = self.largest.max(row.plain.into());
+            self.pool.adopt(&stored, row)?;
+        }
+        Ok(())
+    }
+
+    /// A file whose bytes are in blocks that were taken over: as [`finish_file`](Self::finish_file).
+    pub fn adopt_file(&mut self, pieces: impl Iterator<Item = Piece>) -> (u32, u64, u64) {
+        let (mut parts, mut words) = (Vec::new(), Vec::new());
+        let (mut size, mut data) = (0, 0);
+        for Piece { len, place } in pieces {
+            let none = Place { block: BlockName { segment: 0, slot: 0 }, offset: 0 };
+            let Place { block: BlockName { segment, slot }, offset } = place.unwrap_or(none);
+            size += len;
+            data += if place.is_some() { len } else { 0 };
+            for word in [len, segment, slot.into(), offset.into()] {
+                words.extend(word.to_le_bytes());
+            }
+            parts.push(Part { len, segment, slot, offset });
+        }
+        (self.contents.number(hash(&words), &parts), size, data)
+    }
+
     /// Ends a file: the number of its content, its size, and how much of it is data.
     pub fn finish_file(&mut self, mut file: Incoming) -> Result<(u32, u64, u64)> {
         self.cut(&mut file)?;
@@ -198,37 +272,12 @@ impl<W: Write> Data<W> {
             [one] => *one,
             many => hash_of_hashes(many),
         };
-        let number = match self.contents.get(&own) {
-            Some(&number) => number,
-            None => {
-                let number = self.ends.len() as u32;
-                self.parts.extend(&file.parts);
-                self.ends.push(self.parts.len() as u32);
-                self.contents.insert(own, number);
-                number
-            }
-        };
-        Ok((number, file.size, file.data))
+        Ok((self.contents.number(own, &file.parts), file.size, file.data))
     }
 
-    /// The pieces of a content.
-    pub fn pieces(&self, content: u32) -> impl Iterator<Item = Piece> {
-        let content = content as usize;
-        let start = content.checked_sub(1).and_then(|before| self.ends.get(before));
-        let start = start.map_or(0, |&end| end as usize);
-        let end = self.ends.get(content).map_or(start, |&end| end as usize);
-        self.parts[start..end].iter().map(|part| Piece {
-            len: part.len,
-            place: (part.segment != 0).then_some(Place {
-                block: BlockName { segment: part.segment, slot: part.slot },
-                offset: part.offset,
-            }),
-        })
-    }
-
-    /// How many contents there are.
-    pub const fn contents(&self) -> usize {
-        self.ends.len()
+    /// What files hold.
+    pub const fn contents(&self) -> &Contents {
+        &self.contents
     }
 
     /// Writes the last block; nothing may come in any more, but pieces can still be asked for.
@@ -237,7 +286,7 @@ impl<W: Write> Data<W> {
     }
 
     /// Waits for everything to be written.
-    pub fn finish(self) -> Result<(W, Vec<BlockRow>, u64)> {
-        self.pool.finish()
+    pub fn finish(self) -> Result<(Written<W>, Contents)> {
+        Ok((self.pool.finish()?, self.contents))
     }
 }

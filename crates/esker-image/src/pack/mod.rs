@@ -8,11 +8,13 @@
 //! | pool.rs | blocks compressed by all cores, written in their order |
 //! | packer.rs | all of it together, and the end: numbers, layer, index, roots |
 //! | from_view.rs | packing what another home holds |
+//! | kinds.rs | what became of files of each kind |
 //!
 //! Invariant: what comes out depends on what goes in and on the options, not on time, threads or memory.
 
 mod data;
 mod from_view;
+mod kinds;
 mod packer;
 mod pool;
 mod tree;
@@ -21,7 +23,8 @@ use esker_stone::limits::{BLOCK_LEN_MAX, PAGE_LEN};
 use esker_stone::{Codec, Setting};
 
 pub use data::Incoming;
-pub use from_view::{copy, copy_into, xattrs};
+pub use from_view::{Guide, copy, copy_adopted, copy_into, xattrs};
+pub use kinds::KindUse;
 pub use packer::{Packed, Packer};
 pub use tree::{Meta, NodeId, Times};
 
@@ -98,6 +101,8 @@ pub enum Error {
     Memory(u64),
     /// A codec failed.
     Coding(esker_stone::Error),
+    /// The image whose blocks are taken over cannot be read.
+    Image(esker_stone::Error),
     /// A tree was given that cannot be.
     Tree(esker::Error),
     /// Somebody asked to stop.
@@ -110,6 +115,7 @@ impl std::fmt::Display for Error {
             Self::Output(error) => write!(f, "cannot write the image ({error})"),
             Self::Memory(bytes) => write!(f, "at least {bytes} bytes of memory are needed"),
             Self::Coding(error) => write!(f, "cannot compress ({error})"),
+            Self::Image(error) => write!(f, "cannot take over the image's blocks ({error})"),
             Self::Tree(error) => write!(f, "cannot take this in ({error})"),
             Self::Stopped => f.write_str("stopped"),
         }

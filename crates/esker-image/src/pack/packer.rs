@@ -20,6 +20,7 @@ use esker_stone::tree::Writing;
 use esker_stone::{Hash, PageRef, Sealed, Superblock, hash};
 
 use super::data::{Data, Incoming};
+use super::kinds::{KindUse, kinds};
 use super::tree::{Held, Meta, NodeId, Tree};
 use super::{Error, Options, Result};
 use crate::Image;
@@ -45,7 +46,7 @@ pub(super) fn workers(options: &Options) -> Result<(usize, usize)> {
 }
 
 /// An image that was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
     /// Its name.
     pub name: Hash,
@@ -59,6 +60,8 @@ pub struct Packed {
     pub metadata: u64,
     /// Bytes of files that were there already.
     pub saved: u64,
+    /// What became of files of each kind, those with the most stored bytes first.
+    pub kinds: Vec<KindUse>,
 }
 
 /// Writes an image.
@@ -136,6 +139,43 @@ impl<W: Write + Seek> Packer<W> {
         Ok(())
     }
 
+    /// Takes over the blocks of an image as they are stored there, and its bases. Comes first of all; files of that
+    /// image are then [`keep`](Self::keep)t without a look at their bytes.
+    ///
+    /// # Errors
+    /// `Image` for what cannot be read; `Tree` for an image with more than one segment of blocks; `Output`.
+    pub fn adopt(&mut self, image: &Image) -> Result<()> {
+        self.bases = image.root().bases.clone();
+        self.data.adopt(image)
+    }
+
+    /// The content of a file is that of one in the image that was [`adopt`](Self::adopt)ed.
+    ///
+    /// # Errors
+    /// `Tree` for what cannot be read.
+    pub fn keep(&mut self, node: NodeId, image: &Image, ino: Ino, size: u64) -> Result<()> {
+        if size == 0 {
+            return Ok(());
+        }
+        let unreadable = |_| Error::Tree(esker::Error::Io);
+        let inode = image.inode(ino).map_err(unreadable)?;
+        if inode.is_some_and(|(page, row)| !page.inline_at(row).is_empty()) {
+            let mut bytes = vec![0; usize::try_from(size).map_err(|_| esker::Error::Io)?];
+            image.read(ino, 0, &mut bytes)?;
+            let mut file = Incoming::default();
+            self.data(&mut file, &bytes)?;
+            return self.end(node, file);
+        }
+        let (mut pieces, mut at) = (Vec::new(), 0);
+        while at < size {
+            let stretch = image.stretch(ino, size, at).map_err(unreadable)?;
+            at = stretch.start + stretch.pieces.iter().map(|piece| piece.len).sum::<u64>();
+            pieces.extend(stretch.pieces);
+        }
+        let held = self.data.adopt_file(pieces.into_iter());
+        self.hold(node, held)
+    }
+
     /// A new node under a name, which may have led elsewhere before.
     ///
     /// # Errors
@@ -210,7 +250,11 @@ impl<W: Write + Seek> Packer<W> {
         if self.tree.node(node).meta.kind != Kind::File {
             return Err(esker::Error::Invalid.into());
         }
-        let (content, size, data) = self.data.finish_file(file)?;
+        let held = self.data.finish_file(file)?;
+        self.hold(node, held)
+    }
+
+    fn hold(&mut self, node: NodeId, (content, size, data): (u32, u64, u64)) -> Result<()> {
         if size > esker::limits::FILE_SIZE_MAX {
             return Err(esker::Error::FileTooBig.into());
         }
@@ -246,8 +290,10 @@ impl<W: Write + Seek> Packer<W> {
         };
         let (options, saved) = (self.options.clone(), self.data.saved);
         let writing = Writing { setting: options.pages, threads: options.threads.max(1) };
-        let mut trees = self.trees(writing, &mut statistics)?;
-        let (mut output, rows, data) = self.data.finish()?;
+        let order = self.tree.number();
+        let mut trees = self.trees(&order, writing, &mut statistics)?;
+        let ((mut output, rows, data), contents) = self.data.finish()?;
+        let kinds = kinds(&self.tree, order.iter().map(|&(id, _)| id), &contents, &rows);
         let index = write_index(&rows, writing, options.page_len, &mut trees.roots)?;
         let root = Root {
             layer: trees.layer,
@@ -276,15 +322,20 @@ impl<W: Write + Seek> Packer<W> {
             data,
             metadata: superblock.size - data,
             saved,
+            kinds,
         };
         Ok((output, packed))
     }
 
-    fn trees(&mut self, writing: Writing, statistics: &mut Statistics) -> Result<Trees> {
-        let order = self.tree.number();
+    fn trees(
+        &self,
+        order: &[(NodeId, Ino)],
+        writing: Writing,
+        statistics: &mut Statistics,
+    ) -> Result<Trees> {
         let mut layer = LayerWriter::new(writing, self.options.page_len);
         statistics.last_ino = order.len() as u64;
-        for &(id, parent) in &order {
+        for &(id, parent) in order {
             let inode = self.inode(id, parent);
             *match inode.attr.kind {
                 Kind::File => &mut statistics.files,
@@ -295,7 +346,7 @@ impl<W: Write + Seek> Packer<W> {
             statistics.inodes += 1;
             layer.inode(inode);
         }
-        for &(id, _) in &order {
+        for &(id, _) in order {
             let node = self.tree.node(id);
             let Held::Names(names) = &node.held else { continue };
             for (name, &child) in names {
@@ -305,7 +356,7 @@ impl<W: Write + Seek> Packer<W> {
                 statistics.names += 1;
             }
         }
-        for &(id, _) in &order {
+        for &(id, _) in order {
             let node = self.tree.node(id);
             for (name, value) in &node.meta.xattrs {
                 let (name, value) = (name.clone(), value.clone());
@@ -313,7 +364,7 @@ impl<W: Write + Seek> Packer<W> {
                 statistics.xattrs += 1;
             }
         }
-        self.extents(&order, &mut layer);
+        self.extents(order, &mut layer);
         let (mut roots, mut tables) = (Vec::new(), Vec::new());
         let top = layer.finish(&mut tables, &mut roots)?;
         Ok(Trees { roots, tables, layer: top })
@@ -321,7 +372,8 @@ impl<W: Write + Seek> Packer<W> {
 
     /// Files with the same content: the first has it, the others say that they have the same.
     fn extents(&self, order: &[(NodeId, Ino)], layer: &mut LayerWriter) {
-        let mut owners = vec![0u64; self.data.contents()];
+        let contents = self.data.contents();
+        let mut owners = vec![0u64; contents.len()];
         for &(id, _) in order {
             let node = self.tree.node(id);
             let Held::Content(content, _) = node.held else { continue };
@@ -332,7 +384,7 @@ impl<W: Write + Seek> Packer<W> {
                 continue;
             }
             *owner = node.ino;
-            let pieces: Vec<Piece> = self.data.pieces(content).collect();
+            let pieces: Vec<Piece> = contents.pieces(content).collect();
             let (mut start, last) = (0, pieces.len().div_ceil(PIECES_MAX));
             for (number, run) in pieces.chunks(PIECES_MAX).enumerate() {
                 let len: u64 = run.iter().map(|piece| piece.len).sum();
@@ -356,7 +408,8 @@ impl<W: Write + Seek> Packer<W> {
             }
             Held::Content(content, len) => {
                 size = *len;
-                let data = self.data.pieces(*content).filter(|piece| piece.place.is_some());
+                let data =
+                    self.data.contents().pieces(*content).filter(|piece| piece.place.is_some());
                 blocks = data.map(|piece| piece.len).sum::<u64>().div_ceil(512);
             }
             Held::Names(names) => {

@@ -31,6 +31,9 @@ struct Done {
     row: BlockRow,
 }
 
+/// What was written: the output, the blocks' rows, and how long they are.
+pub(super) type Written<W> = (W, Vec<BlockRow>, u64);
+
 /// The threads, and the blocks that came out of them.
 pub(super) struct Pool<W> {
     jobs: Option<Sender<Job>>,
@@ -110,6 +113,15 @@ impl<W: Write> Pool<W> {
         self.len
     }
 
+    /// Writes a block that another image has, as it is stored there; comes before all blocks of its own.
+    pub fn adopt(&mut self, stored: &[u8], row: BlockRow) -> Result<()> {
+        self.output.write_all(stored)?;
+        self.rows.push(BlockRow { at: self.len, ..row });
+        self.len += stored.len() as u64;
+        self.next_slot = self.rows.len() as u32;
+        Ok(())
+    }
+
     /// Gives a block away.
     pub fn push(&mut self, plain: Vec<u8>, setting: Setting) -> Result<()> {
         while self.under_way >= self.room {
@@ -140,8 +152,8 @@ impl<W: Write> Pool<W> {
         Ok(())
     }
 
-    /// Waits for all blocks: the output, their rows, and how long they are.
-    pub fn finish(mut self) -> Result<(W, Vec<BlockRow>, u64)> {
+    /// Waits for all blocks.
+    pub fn finish(mut self) -> Result<Written<W>> {
         while self.under_way > 0 {
             self.collect()?;
         }

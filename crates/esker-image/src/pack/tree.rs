@@ -156,6 +156,11 @@ impl Tree {
         meta
     }
 
+    /// How many nodes there are, also those that are not reachable.
+    pub const fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Bytes that it takes, in about.
     pub const fn bytes(&self) -> u64 {
         self.bytes

@@ -66,7 +66,7 @@ impl Cpio {
         self.bytes(&[0; BLOCK as usize][..rest as usize], output)
     }
 
-    /// A head: the numbers from c_ino on, but for the length of the name and the sum behind it, which is of no use here.
+    /// A head: the numbers from c_ino on, but for the length of the name and the sum behind it, of no use here.
     fn head(&mut self, own: [u32; 11], name: &[u8], output: &mut dyn Write) -> io::Result<()> {
         let mut text = String::from("070701");
         let name_len = name.len() as u32 + 1;

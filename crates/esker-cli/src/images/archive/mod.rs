@@ -1,7 +1,7 @@
 //! A tree out of an image as an archive: one walk in the order of names, with a bounded buffer.
 //!
-//! Above: `verbs::extract`. Below: one file per form. Invariant: what the image cannot give is left out and named before
-//! anything of it is written; what goes wrong in the middle of a thing ends the archive, whose reader was promised it.
+//! Above: `verbs::extract`. Below: one file per form. Invariant: what the image cannot give is left out and named
+//! before anything of it is written; what goes wrong in the middle of a thing ends the archive, which promised it.
 
 mod cpio;
 mod tar;

@@ -1,0 +1,98 @@
+//! Packing what a list of paths names, as find(1) writes it: each path itself, under its path, with the directories
+//! above it. What is in a directory comes along only if it is in the list too.
+//!
+//! Above: `verbs::pack`. Below: `walk`. Invariant: as everywhere nothing is followed, and a path with `..` is refused.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{BufRead, Read as _};
+use std::path::Path;
+
+use esker::Kind;
+use esker_image::pack::{Error, NodeId, Packer};
+use rustix::io::Errno;
+
+use super::Plan;
+use super::walk::{Gathered, Trouble, Walk};
+use crate::import::source;
+
+/// The longest line that is taken for a path.
+const LINE_LEN_MAX: u64 = 1 << 20;
+
+/// Packs what `list` names below `root`, into the root directory. Paths end at `end`.
+pub fn gather_list(
+    root: &Path,
+    mut list: impl BufRead,
+    end: u8,
+    plan: &Plan<'_>,
+    packer: &mut Packer<File>,
+    tick: &mut dyn FnMut(&Gathered, &Packer<File>),
+) -> Result<std::io::Result<Gathered>, Error> {
+    source::allow_many_files();
+    let mut walk = Walk::new(root, plan, packer, tick, true);
+    walk.open_root(NodeId::ROOT)?;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match list.by_ref().take(LINE_LEN_MAX).read_until(end, &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+        if line.last() == Some(&end) {
+            line.pop();
+        }
+        walk.named(&line)?;
+        walk.tick();
+    }
+    Ok(Ok(walk.end()))
+}
+
+impl Walk<'_> {
+    /// Takes what one line names.
+    fn named(&mut self, line: &[u8]) -> Result<(), Error> {
+        let parts = line.split(|&byte| byte == b'/');
+        let parts: Vec<_> = parts.filter(|part| !part.is_empty() && *part != b".").collect();
+        let Some((last, above)) = parts.split_last() else { return Ok(()) };
+        let known = |part: &&[u8], index: usize| {
+            self.levels.get(index + 1).is_some_and(|level| level.name.as_bytes() == *part)
+        };
+        let same = (0..above.len()).take_while(|&index| known(&above[index], index)).count();
+        while self.levels.len() > same + 1 {
+            self.levels.pop();
+            self.path.pop();
+        }
+        if parts.contains(&&b".."[..]) {
+            self.path.push("..");
+            let refused = self.note(Err(Trouble::Refused("a path in the list goes up by `..`")));
+            self.path.pop();
+            return refused;
+        }
+        for part in above.iter().skip(same).chain([last]) {
+            let Ok(name) = CString::new(*part) else { continue };
+            self.path.push(source::os(&name));
+            let depth = self.levels.len();
+            let taken = self.step(&name);
+            let entered = taken.is_ok() && self.levels.len() > depth;
+            self.note(taken)?;
+            if !entered {
+                self.path.pop();
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One name further: a directory is entered, anything else is taken unless it was before.
+    fn step(&mut self, name: &CString) -> Result<(), Trouble> {
+        let Some(level) = self.levels.last() else { return Err(Errno::NOENT.into()) };
+        match self.packer.find(level.node, name.as_bytes()) {
+            Some((node, Kind::Directory)) => {
+                let (fd, stat) = source::open_directory(&level.source, name)?;
+                self.enter_again(name, fd, &stat, node)
+            }
+            Some(_) => Ok(()),
+            None => self.take(name),
+        }
+    }
+}

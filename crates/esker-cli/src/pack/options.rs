@@ -1,0 +1,244 @@
+//! What a user can say about the image that is made: how it is compressed, what is left out, and which attributes are
+//! rewritten. `pack` and `repack` share it.
+//!
+//! Above: `verbs`. Below: the packer's options, `filter`, `walk`. Invariant: an option says one thing, and each can be
+//! given by itself.
+
+use std::thread;
+
+use clap::Args;
+use esker::Time;
+use esker_image::pack::{LEVEL, LEVELS, Options, Times};
+use esker_stone::limits::BLOCK_LEN_MAX;
+use esker_stone::{Codec, Setting};
+
+use super::walk::Perms;
+use super::{Plan, Rules};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::units::{parse_size, ram, size_shown};
+
+/// The smallest block.
+const BLOCK_LEN_MIN: u64 = 4096;
+/// The smallest and the largest page.
+const PAGE_LENS: (u64, u64) = (512, 256 << 10);
+
+/// How the image is compressed.
+#[derive(Args)]
+pub struct Making {
+    /// How hard to try: 0 (quick) to 9 (small)
+    #[arg(short, long, value_name = "N", default_value_t = LEVEL as u8,
+          value_parser = clap::value_parser!(u8).range(0..LEVELS as i64))]
+    level: u8,
+    /// Compress with none, lz4, zstd, xz or brotli, at its own level as in zstd:12
+    #[arg(long, value_name = "CODEC[:LEVEL]", value_parser = setting)]
+    codec: Option<Setting>,
+    /// Compress names and attributes in another way than bytes
+    #[arg(long, value_name = "CODEC[:LEVEL]", value_parser = setting)]
+    meta_codec: Option<Setting>,
+    /// How much is compressed together, as in 4M
+    #[arg(long, value_name = "SIZE")]
+    block_size: Option<String>,
+    /// How much of names and attributes is compressed together, as in 32K
+    #[arg(long, value_name = "SIZE")]
+    page_size: Option<String>,
+    /// The most memory to use, as in 512M [default: half of the machine's]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// How many threads compress [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+/// What is taken in.
+#[derive(Args)]
+pub struct Choosing {
+    /// Leave out what matches
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// Take in what matches, whatever --exclude says
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+    /// A rule `- PATTERN` or `+ PATTERN`; the first that matches decides
+    #[arg(long, value_name = "RULE", allow_hyphen_values = true)]
+    filter: Vec<String>,
+}
+
+/// Which attributes are rewritten.
+#[derive(Args)]
+pub struct Rewriting {
+    /// Give everything this owner and group; either may be left out, as in 0: or :100
+    #[arg(long, value_name = "UID:GID", value_parser = owner)]
+    owner: Option<(Option<u32>, Option<u32>)>,
+    /// Give everything this time, in seconds since 1970. Without it, SOURCE_DATE_EPOCH is the latest time that
+    /// anything has
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
+    time: Option<i64>,
+    /// Take these permission bits away, as in 022
+    #[arg(long, value_name = "OCTAL", value_parser = octal)]
+    umask: Option<u16>,
+    /// Give everything these permissions, or directories and files different ones, as in D755,F644
+    #[arg(long, value_name = "OCTAL", value_parser = perms)]
+    chmod: Option<Perms>,
+    /// Keep the times of the last read and of the last change of attributes too
+    #[arg(long)]
+    all_times: bool,
+    /// Leave out extended attributes, ACLs and capabilities
+    #[arg(long)]
+    no_xattrs: bool,
+}
+
+fn setting(word: &str) -> Result<Setting, String> {
+    let (name, level) = word.split_once(':').map_or((word, None), |(name, l)| (name, Some(l)));
+    let codec = Codec::named(name).ok_or("known are none, lz4, zstd, xz and brotli")?;
+    let (least, most) = codec.levels();
+    let usual = match codec {
+        Codec::Zstd => 19,
+        _ => most,
+    };
+    let level = level.map_or(Ok(usual), str::parse).map_err(|_| "the level is no number")?;
+    if (least..=most).contains(&level) {
+        return Ok(Setting::new(codec, level));
+    }
+    Err(format!("levels of {name} go from {least} to {most}"))
+}
+
+fn owner(word: &str) -> Result<(Option<u32>, Option<u32>), String> {
+    let id = |text: &str| match text {
+        "" => Some(None),
+        text => text.parse().ok().map(Some),
+    };
+    let (uid, gid) = word.split_once(':').unwrap_or((word, ""));
+    let ids = id(uid).zip(id(gid)).filter(|ids| *ids != (None, None));
+    ids.ok_or_else(|| "write it as 0:0, 0: or :0".to_owned())
+}
+
+fn octal(word: &str) -> Result<u16, String> {
+    let bits = u16::from_str_radix(word, 8).ok().filter(|&bits| bits <= 0o7777);
+    bits.ok_or_else(|| "write octal permissions, as in 022".to_owned())
+}
+
+fn perms(word: &str) -> Result<Perms, String> {
+    let mut perms = Perms::default();
+    for part in word.split(',') {
+        let (which, bits) = match part.as_bytes().first() {
+            Some(b'D' | b'F') => part.split_at(1),
+            _ => ("", part),
+        };
+        let bits = Some(octal(bits)?);
+        if which != "F" {
+            perms.directories = bits;
+        }
+        if which != "D" {
+            perms.files = bits;
+        }
+    }
+    Ok(perms)
+}
+
+fn usage(text: String, remedy: &str) -> Failure {
+    Failure::new(Exit::Usage, text, remedy)
+}
+
+/// A size within bounds.
+fn size(what: &str, text: Option<&String>, (least, most): (u64, u64)) -> Outcome<Option<u64>> {
+    let Some(text) = text else { return Ok(None) };
+    match parse_size(text, ram()) {
+        Ok(bytes) if (least..=most).contains(&bytes) => Ok(Some(bytes)),
+        _ => Err(usage(
+            format!("bad --{what}: {text}"),
+            &format!("give {} to {}, as in 8M", size_shown(least), size_shown(most)),
+        )),
+    }
+}
+
+impl Making {
+    /// For the packer.
+    pub fn options(&self, rewriting: &Rewriting) -> Outcome<Options> {
+        let threads = self
+            .threads
+            .map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
+        let memory = size("memory", self.memory.as_ref(), (1 << 20, u64::MAX))?;
+        let blocks = (BLOCK_LEN_MIN, BLOCK_LEN_MAX as u64);
+        let block = size("block-size", self.block_size.as_ref(), blocks)?;
+        let page = size("page-size", self.page_size.as_ref(), PAGE_LENS)?;
+        let mut options = Options::level(self.level.into(), threads, memory.unwrap_or(ram() / 2));
+        if let Some(codec) = self.codec {
+            options.data = codec;
+        }
+        if let Some(codec) = self.meta_codec {
+            options.pages = codec;
+        }
+        // Both are within what a machine word holds.
+        if let Some(block) = block {
+            options.block_len = block as usize;
+        }
+        if let Some(page) = page {
+            options.page_len = page as usize;
+        }
+        if rewriting.all_times {
+            options.times = Times::All;
+        }
+        options.notes =
+            vec![(b"packer".to_vec(), concat!("esker ", env!("CARGO_PKG_VERSION")).into())];
+        Ok(options)
+    }
+}
+
+impl Choosing {
+    /// In their order.
+    pub fn rules(&self) -> Outcome<Rules> {
+        let mut rules = Rules::default();
+        let filters = self.filter.iter().map(|rule| (None, rule));
+        let includes = self.include.iter().map(|pattern| (Some(true), pattern));
+        let excludes = self.exclude.iter().map(|pattern| (Some(false), pattern));
+        for (include, text) in filters.chain(includes).chain(excludes) {
+            let added = match include {
+                None => rules.push(text),
+                Some(include) => rules.add(include, text),
+            };
+            added.map_err(|why| usage(format!("bad pattern: {why}"), ""))?;
+        }
+        Ok(rules)
+    }
+}
+
+impl Rewriting {
+    /// With everything else that a plan says.
+    pub fn plan<'a>(&self, rules: &'a Rules) -> Outcome<Plan<'a>> {
+        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
+            Ok(text) => Some(text.parse().map_err(|_| {
+                usage(format!("SOURCE_DATE_EPOCH is no number: {text}"), "give seconds since 1970")
+            })?),
+            Err(_) => None,
+        };
+        let time = |secs| Time { secs, nanos: 0 };
+        Ok(Plan {
+            rules,
+            one_file_system: false,
+            owner: self.owner.unwrap_or_default(),
+            time: self.time.map(time),
+            time_max: epoch.map(time).filter(|_| self.time.is_none()),
+            umask: self.umask.unwrap_or(0),
+            perms: self.chmod.unwrap_or_default(),
+            no_xattrs: self.no_xattrs,
+            output: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_and_permissions_are_read() {
+        assert_eq!(owner("1:2"), Ok((Some(1), Some(2))));
+        assert_eq!((owner("1"), owner(":2")), (Ok((Some(1), None)), Ok((None, Some(2)))));
+        assert!(owner(":").is_err() && owner("root").is_err());
+        let both = |directories, files| Ok(Perms { directories, files });
+        assert_eq!(perms("D755,F644"), both(Some(0o755), Some(0o644)));
+        assert_eq!(perms("700"), both(Some(0o700), Some(0o700)));
+        assert_eq!(perms("F4755"), both(None, Some(0o4755)));
+        assert!(perms("D").is_err() && perms("u+x").is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! `esker repack`: an image into another one, without unpacking it to disk.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use esker::Kind;
+use esker_image::Image;
+use esker_image::pack::{Meta, NodeId, Packed, Packer};
+
+use super::pack::tell;
+use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+use crate::images::{self, Opening};
+use crate::pack::{
+    Again, Bar, Choosing, Gathered, Making, Order, Output, Rewriting, Total, again, failure,
+};
+
+/// Pack an image again: at another level, with other blocks, a part of it, in another order, or only
+/// with other names' and attributes' pages.
+///
+/// Nothing is unpacked to disk. With --metadata-only blocks stay as they are stored: owners, times and
+/// permissions of a large image are rewritten in a moment.
+#[derive(Args)]
+#[command(after_help = "\
+Orders:
+  path        that of the paths (the default)
+  kind        files with the same ending beside each other
+  size        the smallest first
+  list:FILE   the files that are named there first, line by line, as a program reads them
+
+Examples:
+  esker repack old.esker -o new.esker -l 9
+  esker repack x.esker -o fast.esker --codec lz4 --block-size 256K --order list:boot.txt
+  esker repack x.esker -o docs.esker --filter '+ /usr/' --filter '+ /usr/share/***' --filter '- *'
+  esker repack x.esker -o x.esker --force --metadata-only --owner 0:0 --chmod D755,F644
+
+Exit status: 5 if something could not be read; it is named.")]
+pub struct Repack {
+    /// The image
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// The image to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the output if it exists
+    #[arg(long)]
+    force: bool,
+    /// Copy all blocks as they are stored, and write names and attributes anew
+    #[arg(
+        long,
+        conflicts_with_all = ["codec", "block_size", "exclude", "include", "filter", "order"]
+    )]
+    metadata_only: bool,
+    /// In which order the bytes of files come: path, kind, size or list:FILE
+    #[arg(long, value_name = "ORDER", default_value = "path")]
+    order: String,
+    #[command(flatten)]
+    making: Making,
+    #[command(flatten)]
+    choosing: Choosing,
+    #[command(flatten)]
+    rewriting: Rewriting,
+    #[command(flatten)]
+    opening: Opening,
+    /// Show no progress
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print one line of JSON about the result
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Repack {
+    /// Packs.
+    pub fn run(&self) -> Outcome {
+        let order = self.order()?;
+        let image = images::open(&self.image, self.opening.offset, &images::cache())?;
+        let began = Instant::now();
+        let output = Output::new(&self.output, self.force)?;
+        let (gathered, packed) = self.pack(&image, &order, &output)?;
+        output.keep()?;
+        self.warn(&image);
+        tell(&self.output, &gathered, &packed, began, self.json)
+    }
+
+    fn order(&self) -> Outcome<Order> {
+        match self.order.split_once(':').unwrap_or((&self.order, "")) {
+            ("path", "") => Ok(Order::Path),
+            ("kind", "") => Ok(Order::Kind),
+            ("size", "") => Ok(Order::Size),
+            ("list", file) => {
+                let file = Path::new(file);
+                let text = std::fs::read(file).map_err(|error| {
+                    let what = format!("cannot read the list ({})", said(&error));
+                    Failure::at(Exit::Source, &what, file, "")
+                })?;
+                let mut places = HashMap::new();
+                for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+                    let line = line.strip_prefix(b".").unwrap_or(line);
+                    let line = line.strip_prefix(b"/").unwrap_or(line);
+                    let next = places.len() as u64;
+                    places.entry(line.to_vec()).or_insert(next);
+                }
+                Ok(Order::Listed(places))
+            }
+            _ => {
+                let what = format!("bad --order: {}", self.order);
+                Err(Failure::new(Exit::Usage, what, "known are path, kind, size and list:FILE"))
+            }
+        }
+    }
+
+    fn pack(&self, image: &Image, order: &Order, output: &Output) -> Outcome<(Gathered, Packed)> {
+        let failed = |error| failure(error, output);
+        let (options, rules) = (self.making.options(&self.rewriting)?, self.choosing.rules()?);
+        let plan = self.rewriting.plan(&rules)?;
+        let total = Total::default();
+        total.set(image.root().statistics.file_bytes);
+        let mut bar = Bar::new(self.quiet, total);
+        let root = Meta::new(Kind::Directory, 0o755);
+        let mut packer = Packer::new(output.file()?, root, options).map_err(failed)?;
+        let mut tick = |now: &Gathered, packer: &Packer<File>| {
+            bar.tick(now.files, now.bytes, packer.written());
+        };
+        let what = Again {
+            image,
+            file: &self.image,
+            top: NodeId::ROOT,
+            plan: &plan,
+            order,
+            adopt: self.metadata_only,
+        };
+        let gathered = again(&what, &mut packer, &mut tick).map_err(failed)?;
+        let (_, packed) = packer.finish().map_err(failed)?;
+        bar.done();
+        Ok((gathered, packed))
+    }
+
+    /// An image with bases is read only where these are.
+    fn warn(&self, image: &Image) {
+        let folder = |path: &Path| path.parent().map(|folder| folder.join(".").canonicalize().ok());
+        if self.metadata_only
+            && !image.bases().is_empty()
+            && folder(&self.image) != folder(&self.output)
+        {
+            let old = path_shown(&self.image);
+            eprintln!("esker: to be read, the new image must lie beside the bases of {old}");
+        }
+    }
+}

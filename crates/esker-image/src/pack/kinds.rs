@@ -1,0 +1,108 @@
+//! What became of files of each kind, for whoever wants to know where the space went.
+//!
+//! Above: `packer`, at its end. Invariant: what is stored counts once, with the first file that has it; a block's
+//! stored bytes count for its pieces by their plain lengths.
+
+use std::collections::BTreeMap;
+
+use esker_stone::rows::blocks::{BlockRow, ORIGIN_SEGMENT_MASK};
+
+use super::data::Contents;
+use super::tree::{Held, NodeId, Tree};
+
+/// Longest ending of a name that is taken for a kind.
+const ENDING_LEN_MAX: usize = 8;
+
+/// What became of files of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KindUse {
+    /// The ending of their names in small letters; empty: they have none.
+    pub kind: String,
+    /// How many.
+    pub files: u64,
+    /// Their bytes, holes not counted.
+    pub bytes: u64,
+    /// Bytes stored for them, in about.
+    pub stored: u64,
+}
+
+/// The kind of a file of this name. Numbers behind the ending do not count: `libc.so.6` is of the kind `so`.
+fn kind(name: &[u8]) -> String {
+    let mut rest = name;
+    while let Some(dot) = rest.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0) {
+        let ending = &rest[dot + 1..];
+        let number = !ending.is_empty() && ending.iter().all(u8::is_ascii_digit);
+        if !number {
+            let fits = (1..=ENDING_LEN_MAX).contains(&ending.len());
+            let letters = ending.iter().all(u8::is_ascii_alphanumeric);
+            let known = fits && letters;
+            return if known {
+                String::from_utf8_lossy(ending).to_lowercase()
+            } else {
+                String::new()
+            };
+        }
+        rest = &rest[..dot];
+    }
+    String::new()
+}
+
+/// All kinds, those with the most stored bytes first.
+pub(super) fn kinds(
+    tree: &Tree,
+    nodes: impl Iterator<Item = NodeId>,
+    contents: &Contents,
+    rows: &[BlockRow],
+) -> Vec<KindUse> {
+    let mut found: BTreeMap<String, KindUse> = BTreeMap::new();
+    let (mut counted, mut owned) = (vec![false; tree.len()], vec![false; contents.len()]);
+    for id in nodes {
+        let Held::Names(names) = &tree.node(id).held else { continue };
+        for (name, &child) in names {
+            let Held::Content(content, _) = tree.node(child).held else { continue };
+            if std::mem::replace(&mut counted[child.index()], true) {
+                continue;
+            }
+            let own = found.entry(kind(name)).or_default();
+            own.files += 1;
+            let first = !std::mem::replace(&mut owned[content as usize], true);
+            for piece in contents.pieces(content) {
+                let Some(place) = piece.place else { continue };
+                own.bytes += piece.len;
+                let row = rows.get(place.block.slot as usize).filter(|row| row.plain > 0);
+                let here = place.block.segment <= ORIGIN_SEGMENT_MASK;
+                if let Some(row) = row.filter(|_| here && first) {
+                    let (stored, plain) = (u128::from(row.stored), u128::from(row.plain));
+                    own.stored += (u128::from(piece.len) * stored / plain) as u64;
+                }
+            }
+        }
+    }
+    let named = |(kind, own): (String, KindUse)| KindUse { kind, ..own };
+    let mut all: Vec<_> = found.into_iter().map(named).collect();
+    all.sort_by(|one, other| other.stored.cmp(&one.stored).then(one.kind.cmp(&other.kind)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kind;
+
+    #[test]
+    fn a_kind_is_the_ending_of_a_name() {
+        for (name, right) in [
+            ("x.c", "c"),
+            ("X.JPG", "jpg"),
+            ("libc.so.6", "so"),
+            ("libx.so.1.2.3", "so"),
+            ("a.tar.gz", "gz"),
+            (".profile", ""),
+            ("Makefile", ""),
+            ("x.", ""),
+            ("x.too long for one", ""),
+            ("1.2", ""),
+        ] {
+            assert_eq!(kind(name.as_bytes()), right, "{name}");
+        }
+    }
+}
