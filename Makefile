@@ -4,10 +4,12 @@
 # make test   every test
 # make check  formatting and lints
 # make suites build real programs on a mount, with their own tests (takes an hour, needs the network)
+# make image-suites
+#             pack whole trees at every level and compare what comes out (as root, hours, needs the network and 60 GB)
 # make bench  measure beside the kernel's file systems, write docs/benchmarks.md (as root, an hour and a half)
 # make clean  remove what was built
 
-.PHONY: run install test check suites bench clean help
+.PHONY: run install test check suites image-suites bench clean help
 
 help:
 	@sed -n 's/^# //p' $(firstword $(MAKEFILE_LIST))
@@ -29,6 +31,11 @@ check:
 
 suites:
 	@scripts/suites.sh
+
+image-suites:
+	cargo build --release --locked -p esker-cli
+	mkdir -p target/images
+	scripts/suites/images.sh "$$(scripts/target.sh)/release/esker" target/images
 
 bench:
 	@scripts/bench.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The first minute: builds Esker, mounts a file system in memory on a fresh directory, unpacks a
-# source tree into it, looks whether all of it is there, and tells what that cost. The mount is left
-# for use.
+# source tree into it, looks whether all of it is there, and tells what that cost; then packs the tree
+# into an image, mounts that, and looks again. The mount in memory is left for use.
 #
 #   scripts/run.sh [TREE]     TREE is what to unpack, by default Esker's own source
 set -euo pipefail
@@ -24,7 +24,11 @@ fail() {
     if [ -n "$mounted" ]; then "$esker" umount -l "$dir" >&2; fi
     rmdir "$dir" 2>/dev/null || true
 }
-trap 'rm -rf "$scratch"' EXIT
+tidy() {
+    if mountpoint -q "$scratch/image"; then "$esker" umount -l "$scratch/image" >/dev/null; fi
+    rm -rf --one-file-system "$scratch"
+}
+trap tidy EXIT
 trap fail ERR
 
 # What to unpack: the tree as git has it, or as it lies there; owned by whoever unpacks it, so that
@@ -71,6 +75,18 @@ stored=$(find "$dir/source" -type f -printf '%s\n' | awk '{ sum += $1 } END { pr
 used=$(($(df --output=used -B1 "$dir" | tail -n 1)))
 filled=$(resident "$pid")
 
+image=$scratch/tree.esker
+begin=$(seconds)
+"$esker" pack "$dir/source" -o "$image" --quiet >/dev/null
+packed=$(since "$begin")
+mkdir "$scratch/image"
+"$esker" mount "$image" "$scratch/image" >/dev/null
+begin=$(seconds)
+tar -C "$scratch/image" --compare -f "$scratch/tree.tar"
+compared_image=$(since "$begin")
+"$esker" umount "$scratch/image" >/dev/null
+size=$(stat -c %s "$image")
+
 cat <<END
 
 A file system in memory is mounted on $dir
@@ -79,7 +95,10 @@ A file system in memory is mounted on $dir
   compared      every byte and attribute with the archive, in $compared s: the same
   file system   $(human "$used") in use, its own bookkeeping included
   memory        the daemon holds $(human "$filled") ($(human "$empty") when it was empty)
+  an image      the same tree packed into one file of $(human "$size") in $packed s, mounted, and
+                compared with the archive in $compared_image s: the same
 
 Look around:    ls -l $dir/source
+Pack it:        $esker pack $dir/source -o tree.esker
 Unmount it:     $esker umount $dir
 END

@@ -3,7 +3,7 @@
 //! Above: `verbs::mount`. Below: `homes`, the core, the door. Invariant: whatever fails before the
 //! mount answers leaves nothing mounted; whatever ends us afterwards unmounts first.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;

@@ -138,6 +138,10 @@ fn parts_and_orders_are_chosen() {
     let rules = ["--filter", "+ /a/", "--filter", "+ /a/b/***", "--filter", "- *"];
     let told = again(&image, &part, &rules);
     assert_eq!((told["files"].as_u64(), told["directories"].as_u64()), (Some(2), Some(3)));
+    let rules = scratch.file("rules", b"# the same\n\n+ /a/\n  + /a/b/***\n- *\n");
+    let same = scratch.path("same.esker");
+    again(&image, &same, &["--filter-from", text(&rules)]);
+    assert!(fs::read(&same).unwrap() == fs::read(&part).unwrap());
     let refused = esker(["repack", text(&image), "-o", "/nowhere", "--order", "chance"]);
     assert_eq!(refused.status.code(), Some(2));
 }

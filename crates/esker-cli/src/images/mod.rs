@@ -164,7 +164,13 @@ pub fn open_with(
 /// Opens an image as far as it is there.
 pub fn open_damaged(path: &Path, begin: Begin, cache: &Arc<Cache>) -> Outcome<Image> {
     let source = open_file(path)?;
-    let rest = Rest::open_damaged(source, begin.start()).map_err(|error| failure(path, error))?;
+    let rest = Rest::open_damaged(source, begin.start()).map_err(|error| match error {
+        Error::Damaged(Damage::Truncated) => {
+            let what = "the image is cut short, and names and attributes are in what is missing";
+            Failure::at(Exit::Damaged, what, path, "fetch it again: nothing can be saved from this")
+        }
+        error => failure(path, error),
+    })?;
     with_bases(path, rest, &[], cache)
 }
 

@@ -4,6 +4,7 @@
 //! Above: `verbs`. Below: the packer's options, `filter`, `walk`. Invariant: an option says one thing, and each can be
 //! given by itself.
 
+use std::path::PathBuf;
 use std::thread;
 
 use clap::Args;
@@ -14,7 +15,7 @@ use esker_stone::{Codec, Setting};
 
 use super::walk::Perms;
 use super::{Plan, Rules};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome, said};
 use crate::units::{parse_size, ram, size_shown};
 
 /// The smallest block.
@@ -61,6 +62,9 @@ pub struct Choosing {
     /// A rule `- PATTERN` or `+ PATTERN`; the first that matches decides
     #[arg(long, value_name = "RULE", allow_hyphen_values = true)]
     filter: Vec<String>,
+    /// Rules from a file, line by line, behind those of --filter; empty lines and those with a # in front do not count
+    #[arg(long, value_name = "FILE")]
+    filter_from: Vec<PathBuf>,
 }
 
 /// Which attributes are rewritten.
@@ -188,7 +192,17 @@ impl Choosing {
     /// In their order.
     pub fn rules(&self) -> Outcome<Rules> {
         let mut rules = Rules::default();
-        let filters = self.filter.iter().map(|rule| (None, rule));
+        let mut filters = self.filter.clone();
+        for file in &self.filter_from {
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                let what = format!("cannot read the rules ({})", said(&error));
+                Failure::at(Exit::Source, &what, file, "name a file with a rule on each line")
+            })?;
+            let lines = text.lines().map(str::trim_start);
+            let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+            filters.extend(lines.map(str::to_owned));
+        }
+        let filters = filters.iter().map(|rule| (None, rule));
         let includes = self.include.iter().map(|pattern| (Some(true), pattern));
         let excludes = self.exclude.iter().map(|pattern| (Some(false), pattern));
         for (include, text) in filters.chain(includes).chain(excludes) {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use esker::Kind;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use super::Rules;
 use crate::units::size_shown;
@@ -91,21 +91,37 @@ impl Bar {
         if self.quiet || !self.calls.is_multiple_of(16) || self.began.elapsed() < PATIENCE {
             return;
         }
-        let bar = self.shown.get_or_insert_with(ProgressBar::new_spinner);
-        if bar.length().is_none()
-            && let Some(total) = self.total.get()
-        {
-            bar.set_length(total);
-            style(bar, "packing {bar:20} {bytes}/{total_bytes} {bytes_per_sec} {msg}, {eta} left");
-        } else if bar.position() == 0 {
-            style(bar, "packing {spinner} {bytes} {bytes_per_sec} {msg}");
+        let text = self.words(files, bytes, written);
+        // Counting may end after the bar began.
+        let total = self.total.get().map(|total| total.max(bytes));
+        let known = |bar: &ProgressBar| bar.length().is_some() == total.is_some();
+        if !self.shown.as_ref().is_some_and(known) {
+            self.done();
+            self.shown = Some(start(total, text.clone()));
         }
-        bar.set_position(bytes.max(1));
-        let ratio = match written {
-            0 => String::new(),
-            _ => format!(", {} (1 : {:.1})", size_shown(written), bytes as f64 / written as f64),
-        };
-        bar.set_message(format!("{files} files{ratio}"));
+        if let Some(bar) = &self.shown {
+            bar.set_position(bytes);
+            bar.set_message(text);
+        }
+    }
+
+    fn words(&self, files: u64, bytes: u64, written: u64) -> String {
+        let rate = bytes as f64 / self.began.elapsed().as_secs_f64();
+        let mut text = format!("{files} files, {}", size_shown(bytes));
+        let total = self.total.get().filter(|&total| total >= bytes);
+        if let Some(total) = total {
+            text += &format!(" of {}", size_shown(total));
+        }
+        if written > 0 {
+            let ratio = bytes as f64 / written as f64;
+            text += &format!(" became {} (1 : {ratio:.1})", size_shown(written));
+        }
+        text += &format!(", {}/s", size_shown(rate as u64));
+        if let Some(total) = total {
+            let left = Duration::from_secs(((total - bytes) as f64 / rate.max(1.0)) as u64);
+            text += &format!(", {} left", HumanDuration(left));
+        }
+        text
     }
 
     /// Takes it away.
@@ -116,8 +132,13 @@ impl Bar {
     }
 }
 
-fn style(bar: &ProgressBar, template: &str) {
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+fn start(total: Option<u64>, text: String) -> ProgressBar {
+    let (bar, template) = match total {
+        Some(total) => (ProgressBar::new(total), "packing {bar:20} {msg}"),
+        None => (ProgressBar::no_length(), "packing {spinner} {msg}"),
+    };
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style).with_message(text),
+        Err(_) => bar,
     }
 }

@@ -50,7 +50,9 @@ pub struct Repack {
     /// Copy all blocks as they are stored, and write names and attributes anew
     #[arg(
         long,
-        conflicts_with_all = ["codec", "block_size", "exclude", "include", "filter", "order"]
+        conflicts_with_all = [
+            "codec", "block_size", "exclude", "include", "filter", "filter_from", "order",
+        ]
     )]
     metadata_only: bool,
     /// In which order the bytes of files come: path, kind, size or list:FILE
