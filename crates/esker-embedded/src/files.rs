@@ -9,9 +9,27 @@ use esker::posix::{Caller, Dirent, Fs, New, Node, OpenFlags, RenameFlags, SetAtt
 use esker::store::{Flow, Space};
 use esker::{Attr, Cursor, Error, Ino, Kind, Result, Time};
 
-use crate::handle::{Fd, Handle, Handles, Open, Whence};
+use crate::handle::{Fd, Handle, Handles, Lock, Open, Whence};
 
 const ME: Caller<'static> = Caller::ROOT;
+
+/// How a memory is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Most bytes of the memory.
+    pub size_max: u64,
+    /// Largest file, in bytes. Longer ones that are there stay.
+    pub file_size_max: u64,
+    /// Pages of 4 KiB at hand on the heap: the one thing to tune. More are faster where more is in use than fits.
+    pub cache_pages: usize,
+}
+
+impl Default for Settings {
+    /// No limits, and 4 MiB at hand.
+    fn default() -> Self {
+        Self { size_max: u64::MAX, file_size_max: u64::MAX, cache_pages: 1024 }
+    }
+}
 
 /// A file system in a memory.
 pub struct Files<M: Memory> {
@@ -29,9 +47,23 @@ impl<M: Memory> Files<M> {
         memory: M,
         clock: impl Clock + Send + Sync + 'static,
     ) -> Result<Self, OpenError> {
+        Self::open_memory_with(memory, clock, &Settings::default())
+    }
+
+    /// The same with other settings, which are not kept in the memory.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; the memory is left as it is.
+    pub fn open_memory_with(
+        memory: M,
+        clock: impl Clock + Send + Sync + 'static,
+        settings: &Settings,
+    ) -> Result<Self, OpenError> {
+        let Settings { size_max, file_size_max, cache_pages } = *settings;
         let root = Attr::new(Kind::Directory, 0o755, 0, 0, Ino::ROOT, clock.now());
-        let options = Options { size_max: u64::MAX, file_size_max: u64::MAX, root };
-        Ok(Self::new(Home::<Resident<M>>::open(memory, &options)?, clock))
+        let options = Options { size_max, file_size_max, root };
+        let home = Home::<Resident<M>>::open_with(memory, &options, cache_pages)?;
+        Ok(Self::new(home, clock))
     }
 
     /// Files of a home that was opened otherwise.
@@ -43,6 +75,7 @@ impl<M: Memory> Files<M> {
             append: false,
             written: false,
             cursor: Cursor::START,
+            lock: None,
         };
         Self { fs: Fs::new(home, clock), handles: Handles::new(root) }
     }
@@ -75,6 +108,7 @@ impl<M: Memory> Files<M> {
             append: how.append,
             written: false,
             cursor: Cursor::START,
+            lock: None,
         };
         let added = opened.and_then(|()| self.handles.add(handle));
         if added.is_err() {
@@ -235,6 +269,14 @@ impl<M: Memory> Files<M> {
         }
         self.fs.setattr(&ME, handle.ino, &SetAttr { size: Some(len), ..SetAttr::default() })?;
         Ok(())
+    }
+
+    /// Locks an open file, or changes or lets go of its lock (`None`); closing it does so too.
+    ///
+    /// # Errors
+    /// `BadHandle`; `Busy` when another handle's lock on the same file is in the way.
+    pub fn lock(&mut self, fd: Fd, lock: Option<Lock>) -> Result<()> {
+        self.handles.lock(fd, lock)
     }
 
     /// Sets times.

@@ -61,6 +61,15 @@ pub enum Whence {
     End,
 }
 
+/// A lock on an open file, as flock(2) has it: who asks for it is told of others, nobody else is kept away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// Beside others of this kind.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
 /// What is known of an open file or directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handle {
@@ -73,6 +82,7 @@ pub(crate) struct Handle {
     pub written: bool,
     /// The last entry listed.
     pub cursor: Cursor,
+    pub lock: Option<Lock>,
 }
 
 /// All that are open.
@@ -100,6 +110,23 @@ impl Handles {
     #[inline]
     pub(crate) fn get(&mut self, fd: Fd) -> Result<&mut Handle> {
         self.open.get_mut(fd.0 as usize).and_then(Option::as_mut).ok_or(Error::BadHandle)
+    }
+
+    /// Gives an open file a lock, in the place of the one that it has, or takes that.
+    pub(crate) fn lock(&mut self, fd: Fd, lock: Option<Lock>) -> Result<()> {
+        let ino = self.get(fd)?.ino;
+        let others = self.open.iter().enumerate().filter(|(index, _)| *index != fd.0 as usize);
+        let mut others = others.filter_map(|(_, handle)| handle.as_ref());
+        let bars = |other: &Handle| match lock {
+            Some(Lock::Exclusive) => other.lock.is_some(),
+            Some(Lock::Shared) => other.lock == Some(Lock::Exclusive),
+            None => false,
+        };
+        if others.any(|other| other.ino == ino && bars(other)) {
+            return Err(Error::Busy);
+        }
+        self.get(fd)?.lock = lock;
+        Ok(())
     }
 
     pub(crate) fn take(&mut self, fd: Fd) -> Result<Handle> {

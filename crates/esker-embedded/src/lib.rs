@@ -14,7 +14,7 @@ mod handle;
 #[cfg(feature = "stable")]
 mod stable;
 
-pub use files::Files;
-pub use handle::{Fd, Open, Whence};
+pub use files::{Files, Settings};
+pub use handle::{Fd, Lock, Open, Whence};
 #[cfg(feature = "stable")]
 pub use stable::Stable;
