@@ -373,3 +373,46 @@ fn a_region_keeps_to_itself() {
     assert_eq!(open(region()).unwrap().check(), []);
     assert!(bytes_of(&memory)[..131_072].iter().all(|&byte| byte == 1), "the neighbour's bytes");
 }
+
+/// The home of the golden memories: a little of everything that the format has.
+fn golden() -> Vec<Vec<Word>> {
+    let mut story = story();
+    story.truncate(16);
+    let xattr = |ino, len| Word::Xattr(Ino(ino), "user.a".into(), Some(vec![1; len]));
+    story.push(vec![Word::Write(Ino(5), 10_000, vec![9; 3000])]);
+    story.push(vec![Word::Share(Ino(12), 0, Ino(6), 512, 2000), Word::Cut(Ino(12), 1777)]);
+    story.push(vec![xattr(7, 100), xattr(8, 2000)]);
+    story.push(vec![Word::Reserve(Ino(9), 0, 5000)]);
+    story.push(vec![Word::Unlink(Ino(2), "file1".into()), Word::Drop(Ino(4))]);
+    story
+}
+
+/// A memory that any version wrote is opened by all later ones, and can be changed. `ESKER_GOLDEN=1` writes down the
+/// one of this version, for when there is a new one.
+#[test]
+fn golden_memories_open_for_ever() {
+    let mut model = Model::new(options(0).root);
+    golden().iter().for_each(|words| model.apply(words).unwrap());
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/memory/golden");
+    if std::env::var_os("ESKER_GOLDEN").is_some() {
+        let memory = Heap::new();
+        let home = open(&memory).unwrap();
+        golden().iter().for_each(|words| commit(&home, words).unwrap());
+        std::fs::write(folder.join("v1.memory"), bytes_of(&memory)).unwrap();
+    }
+    let mut versions = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let memory = memory_of(&std::fs::read(file.unwrap().path()).unwrap());
+        let home = open(&memory).unwrap();
+        assert_eq!(home.check(), []);
+        model.inodes.keys().for_each(|&ino| assert_same(&home, &model, ino));
+        let words = [Word::Write(Ino(5), 0, vec![4; 40_000])];
+        commit(&home, &words).unwrap();
+        let mut later = model.clone();
+        later.apply(&words).unwrap();
+        later.inodes.keys().for_each(|&ino| assert_same(&home, &later, ino));
+        assert_eq!(home.check(), []);
+        versions += 1;
+    }
+    assert!(versions > 0, "no golden memory");
+}
