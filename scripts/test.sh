@@ -17,6 +17,9 @@ say() { printf '\n== %s\n' "$*"; }
 say "tests of the workspace"
 cargo test --workspace --locked --no-fail-fast
 
+say "coming from stable-fs"
+cargo test --locked -p esker-embedded --features import --test import
+
 say "schedules"
 cargo test --locked -p esker --features shuttle --test schedules
 

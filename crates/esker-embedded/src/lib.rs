@@ -11,10 +11,14 @@ extern crate alloc;
 
 mod files;
 mod handle;
+#[cfg(feature = "import")]
+mod import;
 #[cfg(feature = "stable")]
 mod stable;
 
 pub use files::{Files, Settings};
 pub use handle::{Fd, Lock, Open, Whence};
+#[cfg(feature = "import")]
+pub use import::{ImportError, Imported, import};
 #[cfg(feature = "stable")]
 pub use stable::Stable;
