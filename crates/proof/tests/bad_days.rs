@@ -12,8 +12,10 @@ use esker::Time;
 use esker::ground::Heap;
 use esker::limits::FILE_SIZE_MAX;
 use esker::memory::{Home, Options};
+use esker::overlay::{Leaving, Overlay, Walk};
 use esker::posix::Fs;
 use esker_proof::harness::{from_env, seed};
+use esker_proof::model::Model;
 use esker_proof::rig::{Mount, Place, is_mounted, may_mount, program};
 use esker_proof::storm::{Directory, Here, rage};
 use esker_proof::world::inside::{Checked, root_attr};
@@ -44,6 +46,40 @@ fn a_war_in_process_leaves_a_sound_home() {
 #[test]
 fn a_war_for_space_leaves_a_sound_home() {
     storm_in_process(1 << 20);
+}
+
+/// A war above what another one left, while that moves up; in the end nothing is asked of it any more.
+#[test]
+fn a_war_above_what_another_left_leaves_a_sound_home() {
+    let clock = || Time { secs: 1_700_000_000, nanos: 0 };
+    let below = Fs::new(Model::new(root_attr()), clock);
+    rage(&Here(&below), 8, Duration::from_secs(1), PATIENCE, seed()).expect("a fair war");
+    let (lower, last) = (Leaving::new(below.store().copy()), below.store().last_ino());
+    let root = root_attr();
+    let options = Options { size_max: 256 << 20, file_size_max: FILE_SIZE_MAX, root };
+    let home = Home::new(Heap::new(), &options).expect("a home");
+    let fs = Fs::new(Overlay::new(home, lower, last).expect("an overlay"), clock);
+    let fill =
+        |ino| while fs.alone(ino, |overlay| overlay.fill(ino, &mut [0; 4096])).expect("room") {};
+    let tally = std::thread::scope(|scope| {
+        let filler = scope.spawn(|| {
+            let mut walk = Walk::new();
+            while let Some(ino) = walk.next(fs.store()).expect("a sound lower") {
+                fill(ino);
+                std::thread::sleep(war() / 2000);
+            }
+        });
+        let tally = rage(&Here(&fs), 16, war(), PATIENCE, seed()).expect("a fair war");
+        filler.join().expect("it fills");
+        tally
+    });
+    while let Some(ino) = fs.store().next_unfilled(None) {
+        fill(ino);
+    }
+    fs.store().lower().leave();
+    println!("errno and how often: {tally:?}");
+    let findings = fs.store().findings();
+    assert!(findings.is_empty(), "{findings:#?}");
 }
 
 #[test]
