@@ -44,15 +44,12 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-die() { printf 'image: %s\n' "$*" >&2; exit 1; }
-step() { printf '== %s s: %s\n' "$SECONDS" "$*"; }
-
 # programs.sh gives its programs these; common.sh fetches and unpacks.
 export BUILD=$work/build SCRATCH=$work/scratch NOTES=$work/notes LOGS=$work
 export SOURCES=${ESKER_SOURCES:-$repository/target/sources}
 mkdir -p "$BUILD" "$SCRATCH" "$SOURCES"
 SOURCES=$(cd "$SOURCES" && pwd)
-# shellcheck source-path=SCRIPTDIR/programs
+# shellcheck source-path=SCRIPTDIR source=programs/common.sh
 . "$here/programs/common.sh"
 
 step "the headers of this machine, an image"
@@ -94,7 +91,7 @@ if [ -z "$python" ]; then
         make -s install) >"$LOGS/python-build" 2>&1 ||
         { tail -n 30 "$LOGS/python-build"; die "CPython does not build"; }
 fi
-"$esker" pack "$python" -o "$work/python.esker" >/dev/null
+"$esker" pack "$python" -o "$work/python.esker" --level 3 >/dev/null
 name=$("$esker" info --json "$work/python.esker" | sed -n 's/.*"name":"\([0-9a-f]*\)".*/\1/p')
 "$esker" mount "$work/python.esker" "$work/python" -o cache=64M,allow_other
 program=$(compgen -G "$work/python/bin/python3.[0-9]" || compgen -G "$work/python/bin/python3.[0-9][0-9]")
