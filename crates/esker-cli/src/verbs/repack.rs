@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use clap::Args;
 use esker::Kind;
-use esker_image::Image;
-use esker_image::pack::{Meta, NodeId, Packed, Packer};
+use esker_image::pack::{Meta, NodeId, Options, Packed, Packer};
+use esker_image::{Cache, Image};
 
 use super::pack::tell;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
@@ -78,10 +78,20 @@ impl Repack {
     /// Packs.
     pub fn run(&self) -> Outcome {
         let order = self.order()?;
-        let image = images::open(&self.image, self.opening.offset, &images::cache())?;
+        let mut options = self.making.options(&self.rewriting)?;
+        let cache = match order {
+            Order::Path => images::cache(),
+            // Files come from all over the image: a block that was given up would be decoded for each of them again.
+            _ => {
+                let share = options.memory / 2;
+                options.memory -= share;
+                Cache::new(usize::try_from(share).unwrap_or(usize::MAX))
+            }
+        };
+        let image = images::open(&self.image, self.opening.offset, &cache)?;
         let began = Instant::now();
         let output = Output::new(&self.output, self.force)?;
-        let (gathered, packed) = self.pack(&image, &order, &output)?;
+        let (gathered, packed) = self.pack(&image, &order, options, &output)?;
         output.keep()?;
         self.warn(&image);
         tell(&self.output, &gathered, &packed, began, self.json)
@@ -114,9 +124,15 @@ impl Repack {
         }
     }
 
-    fn pack(&self, image: &Image, order: &Order, output: &Output) -> Outcome<(Gathered, Packed)> {
+    fn pack(
+        &self,
+        image: &Image,
+        order: &Order,
+        options: Options,
+        output: &Output,
+    ) -> Outcome<(Gathered, Packed)> {
         let failed = |error| failure(error, output);
-        let (options, rules) = (self.making.options(&self.rewriting)?, self.choosing.rules()?);
+        let rules = self.choosing.rules()?;
         let plan = self.rewriting.plan(&rules)?;
         let total = Total::default();
         total.set(image.root().statistics.file_bytes);
