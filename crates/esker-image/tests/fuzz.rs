@@ -167,7 +167,13 @@ fn change_rows(leaf: &mut esker_stone::tree::Leaf, dice: &mut Dice) {
             let Ok(page) = Names::decode(&leaf.plain) else { return };
             let named = |row| {
                 let (ino, kind) = page.child(row).ok()?;
-                Some(Named { dir: page.dir(row)?, name: page.name(row).to_vec(), ino, kind })
+                Some(Named {
+                    dir: page.dir(row)?,
+                    name: page.name(row).to_vec(),
+                    ino,
+                    kind,
+                    seq: 0,
+                })
             };
             let mut rows: Vec<_> = (0..page.len()).filter_map(named).collect();
             let at = dice.below(rows.len());

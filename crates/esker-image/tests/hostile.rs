@@ -26,7 +26,7 @@ fn with_names(change: impl FnOnce(&mut Vec<Named>)) -> Image {
         for row in 0..page.len() {
             let (ino, kind) = page.child(row).unwrap();
             let (dir, name) = (page.dir(row).unwrap(), page.name(row).to_vec());
-            names.push(Named { dir, name, ino, kind });
+            names.push(Named { dir, name, ino, kind, seq: 0 });
         }
     }
     change(&mut names);

@@ -67,6 +67,17 @@ impl<'a> Group<'a> {
         Ok((Self { kind: head.kind, count, columns }, rest))
     }
 
+    /// The groups of a page, each with its kind and its bytes.
+    pub fn split(mut bytes: &'a [u8]) -> Result<Vec<(u8, &'a [u8])>> {
+        let mut groups = Vec::new();
+        while !bytes.is_empty() {
+            let (group, rest) = Self::parse(bytes)?;
+            groups.push((group.kind, &bytes[..bytes.len() - rest.len()]));
+            bytes = rest;
+        }
+        Ok(groups)
+    }
+
     /// The only group of a page, of this kind, with no columns but these.
     pub fn only(bytes: &'a [u8], kind: u8, known: &[u8]) -> Result<Self> {
         let (group, rest) = Self::parse(bytes)?;
@@ -123,6 +134,14 @@ impl<'a> Group<'a> {
             None => Ok(&[]),
         }
     }
+}
+
+/// The groups of a page that has several, each with its kind and its bytes.
+///
+/// # Errors
+/// `Head`.
+pub fn groups(plain: &[u8]) -> Result<Vec<(u8, &[u8])>> {
+    Group::split(plain)
 }
 
 /// How long a column's bytes will be when its page is compressed.

@@ -11,8 +11,22 @@ pub mod kind {
     pub const NAME: u8 = 2;
     /// Extended attributes.
     pub const XATTR: u8 = 4;
+    /// Places in the listing of a directory (volumes).
+    pub const PLACE: u8 = 3;
     /// Stretches of files.
     pub const EXTENT: u8 = 5;
+    /// Bytes of files that name a block (volumes).
+    pub const REFS: u8 = 6;
+    /// Blocks that were moved (volumes).
+    pub const MOVE: u8 = 7;
+    /// Keys of what is gone (volumes).
+    pub const GONE: u8 = 8;
+    /// Bytes of segments that somebody needs (volumes).
+    pub const LIVE: u8 = 9;
+    /// Inodes without a name (volumes).
+    pub const ORPHAN: u8 = 10;
+    /// Counters (volumes).
+    pub const COUNTER: u8 = 11;
     /// Rows of a block index.
     pub const BLOCK: u8 = 16;
     /// Pages below an inner page.
@@ -27,6 +41,10 @@ pub mod kind {
     pub const STATISTIC: u8 = 36;
     /// Notes, in the root page.
     pub const NOTE: u8 = 37;
+    /// Tables, in the root of a volume.
+    pub const TABLE: u8 = 40;
+    /// Segments, in the root of a volume.
+    pub const SEGMENT: u8 = 41;
 }
 
 fn key(kind: u8, ino: Ino, rest: &[u8]) -> Vec<u8> {
@@ -59,6 +77,24 @@ pub fn xattr(ino: Ino, name: &[u8]) -> Vec<u8> {
 #[must_use]
 pub fn extent(ino: Ino, start: u64) -> Vec<u8> {
     key(kind::EXTENT, ino, &start.to_be_bytes())
+}
+
+/// A place in a directory's listing.
+#[must_use]
+pub fn place(dir: Ino, seq: u64) -> Vec<u8> {
+    key(kind::PLACE, dir, &seq.to_be_bytes())
+}
+
+/// An inode without a name.
+#[must_use]
+pub fn orphan(ino: Ino) -> Vec<u8> {
+    key(kind::ORPHAN, ino, &[])
+}
+
+/// Something of a block, by its kind.
+#[must_use]
+pub fn block(kind: u8, segment: u64, slot: u32) -> Vec<u8> {
+    key(kind, Ino(segment), &slot.to_be_bytes())
 }
 
 /// Before all entries of this kind.

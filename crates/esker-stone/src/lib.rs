@@ -11,6 +11,7 @@
 //! | tree.rs, layer.rs | trees of pages: built, filled, searched |
 //! | page.rs, rows/ | pages, and what is in them |
 //! | group.rs, column.rs, strings.rs, key.rs | rows in columns |
+//! | cache.rs | what was decoded, within one limit |
 //! | codec/, check.rs | compression, checksums, hashes |
 //! | source.rs, error.rs, limits.rs | where bytes come from, what can be wrong with them, how much there may be |
 //!
@@ -18,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cache;
 pub mod check;
 pub mod codec;
 mod column;
@@ -38,7 +40,7 @@ pub mod tree;
 pub use check::{Hash, hash, hex};
 pub use codec::{Codec, Setting};
 pub use error::{Damage, Error, Result, Unsupported};
-pub use group::{ColumnHead, GroupHead, Measure};
+pub use group::{ColumnHead, GroupHead, Measure, groups};
 pub use page::{PageRef, Sealed};
 pub use rest::{Rest, Start};
 pub use source::ReadAt;

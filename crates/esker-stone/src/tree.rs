@@ -37,6 +37,25 @@ pub struct Writing {
     pub threads: usize,
 }
 
+/// Which segments pages are laid down in.
+#[derive(Clone, Copy)]
+struct Ground {
+    leaves: u64,
+    inner: u64,
+    /// Where the first byte that is built lies in its segment.
+    from: u64,
+}
+
+impl Ground {
+    const fn leaf(self, before: &[u8]) -> (u64, u64) {
+        (self.leaves, self.from + before.len() as u64)
+    }
+
+    const fn inner(self, before: &[u8]) -> (u64, u64) {
+        (self.inner, self.from + before.len() as u64)
+    }
+}
+
 impl Writing {
     /// How to choose between forms of columns.
     #[must_use]
@@ -56,6 +75,31 @@ impl Writing {
         &self,
         leaves: &[Leaf],
         segment: u64,
+        target: Option<&mut Vec<u8>>,
+        roots: &mut Vec<u8>,
+    ) -> Result<Top> {
+        let ground = Ground { leaves: segment, inner: ROOTS, from: 0 };
+        self.build_on(leaves, ground, target, roots)
+    }
+
+    /// Compresses `leaves` and all pages above them into the end of `target`, whose first byte lies at offset `from`
+    /// of segment `segment`.
+    ///
+    /// # Errors
+    /// What the codec says.
+    pub fn build_in(
+        &self,
+        leaves: &[Leaf],
+        (segment, from): (u64, u64),
+        target: &mut Vec<u8>,
+    ) -> Result<Top> {
+        self.build_on(leaves, Ground { leaves: segment, inner: segment, from }, None, target)
+    }
+
+    fn build_on(
+        &self,
+        leaves: &[Leaf],
+        ground: Ground,
         mut target: Option<&mut Vec<u8>>,
         roots: &mut Vec<u8>,
     ) -> Result<Top> {
@@ -64,7 +108,7 @@ impl Writing {
             let sealed = self.seal(table)?;
             for (leaf, (sealed, base)) in table.iter().zip(sealed) {
                 let bytes = target.as_deref_mut().unwrap_or(roots);
-                let page = PageRef::new((segment, bytes.len() as u64), &sealed);
+                let page = PageRef::new(ground.leaf(bytes), &sealed);
                 bytes.extend_from_slice(&sealed.stored);
                 let base = base.filter(|_| sealed.based);
                 let (key, entries) = (leaf.key.clone(), leaf.entries);
@@ -77,7 +121,7 @@ impl Writing {
             for group in children.chunks(FAN_OUT) {
                 let plain = Inner::encode(group, height, self.measure());
                 let sealed = Sealed::new(&plain, &[], self.setting)?;
-                let page = PageRef::new((ROOTS, roots.len() as u64), &sealed);
+                let page = PageRef::new(ground.inner(roots), &sealed);
                 roots.extend_from_slice(&sealed.stored);
                 let key = group.first().map(|child| child.key.clone()).unwrap_or_default();
                 let entries =

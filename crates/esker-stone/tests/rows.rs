@@ -138,7 +138,7 @@ proptest! {
         measure in measure(), cut in 0usize..20_000, at in 0usize..9000, bit in 0u8..8,
     ) {
         let rows: Vec<_> = rows.into_iter().map(|((dir, name), (ino, kind))| {
-            Named { dir: Ino(dir), name, ino: Ino(ino), kind }
+            Named { dir: Ino(dir), name, ino: Ino(ino), kind, seq: 0 }
         }).collect();
         let plain = Names::encode(&rows, measure);
         let page = Names::decode(&plain).unwrap();

@@ -352,7 +352,8 @@ impl<W: Write + Seek> Packer<W> {
             for (name, &child) in names {
                 let child = self.tree.node(child);
                 let (dir, ino) = (Ino(node.ino), Ino(child.ino));
-                layer.name(Named { dir, name: name.to_vec(), ino, kind: child.meta.kind });
+                let kind = child.meta.kind;
+                layer.name(Named { dir, name: name.to_vec(), ino, kind, seq: 0 });
                 statistics.names += 1;
             }
         }

@@ -22,7 +22,9 @@ const BIRTH: u8 = 10;
 const CHECKSUMS: u8 = 11;
 const HASHES: u8 = 12;
 const CATEGORY: u8 = 13;
-const COLUMNS: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
+const SEGMENT: u8 = 14;
+const SKIPPED: u8 = 15;
+const COLUMNS: [u8; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// What is known of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +50,8 @@ pub struct BlockRow {
 /// A page of a block index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocks {
-    first_slot: u32,
+    segment: u64,
+    slots: Vec<u32>,
     rows: Vec<BlockRow>,
 }
 
@@ -70,18 +73,26 @@ impl BlockRow {
 pub const ORIGIN_SEGMENT_MASK: u64 = (1 << 48) - 1;
 
 impl Blocks {
-    /// The plain bytes of a page of these, from this slot on.
+    /// The plain bytes of a page of these, from this slot on, of a segment that need not be named.
     #[must_use]
     pub fn encode(first_slot: u32, rows: &[BlockRow], measure: Measure) -> Vec<u8> {
-        let mut group = GroupWriter::new(kind::BLOCK, rows.len(), measure);
-        group.numbers(SLOT, &[first_slot.into()]);
+        let rows: Vec<_> = (first_slot..).zip(rows).collect();
+        Self::encode_some(0, &rows, measure)
+    }
+
+    /// The plain bytes of a page of some blocks of a segment, which rise by slot, and by place.
+    #[must_use]
+    pub fn encode_some(segment: u64, slots: &[(u32, &BlockRow)], measure: Measure) -> Vec<u8> {
+        let mut group = GroupWriter::new(kind::BLOCK, slots.len(), measure);
+        let rows: Vec<_> = slots.iter().map(|(_, row)| *row).collect();
+        group.numbers(SLOT, &[slots.first().map_or(0, |(slot, _)| u64::from(*slot))]);
         group.numbers(FIRST, &[rows.first().map_or(0, |row| row.at)]);
         let mut gaps = vec![0; rows.len().min(1)];
-        let gap = |two: &[BlockRow]| two[1].at - (two[0].at + u64::from(two[0].stored));
+        let gap = |two: &[&BlockRow]| two[1].at - (two[0].at + u64::from(two[0].stored));
         gaps.extend(rows.windows(2).map(gap));
         group.numbers(GAP, &gaps);
         let mut numbers = |column, number: &dyn Fn(&BlockRow) -> u64| {
-            group.numbers(column, &rows.iter().map(number).collect::<Vec<_>>());
+            group.numbers(column, &rows.iter().map(|row| number(row)).collect::<Vec<_>>());
         };
         numbers(STORED, &|row| row.stored.into());
         numbers(PLAIN, &|row| row.plain.into());
@@ -96,6 +107,10 @@ impl Blocks {
         }
         let categories: Vec<_> = rows.iter().map(|row| row.category.into()).collect();
         group.numbers(CATEGORY, &categories);
+        group.numbers(SEGMENT, &[segment]);
+        let mut skipped = vec![0; slots.len().min(1)];
+        skipped.extend(slots.windows(2).map(|two| u64::from(two[1].0 - two[0].0 - 1)));
+        group.numbers(SKIPPED, &skipped);
         group.page()
     }
 
@@ -108,8 +123,10 @@ impl Blocks {
         let short = |numbers: &Numbers, row| -> Result<u32> {
             u32::try_from(numbers.get(row)).map_err(|_| Damage::Range.into())
         };
-        let first_slot = u32::try_from(group.number(SLOT)?).map_err(|_| Damage::Range)?;
-        first_slot.checked_add(group.count as u32).ok_or(Damage::Range)?;
+        let slot = |slot: u64| u32::try_from(slot).map_err(|_| Damage::Range);
+        let numbers = super::rising(&group, (SLOT, SKIPPED), 1)?;
+        let slot_numbers =
+            numbers.into_iter().map(slot).collect::<core::result::Result<Vec<_>, _>>()?;
         let (gaps, stored, plain) =
             (group.numbers(GAP)?, group.numbers(STORED)?, group.numbers(PLAIN)?);
         let (codecs, transforms) = (group.numbers(CODEC)?, group.numbers(TRANSFORM)?);
@@ -158,7 +175,7 @@ impl Blocks {
         if !rows.iter().all(in_bounds) {
             return Err(Damage::Range.into());
         }
-        Ok(Self { first_slot, rows })
+        Ok(Self { segment: group.number(SEGMENT)?, slots: slot_numbers, rows })
     }
 
     /// How many there are.
@@ -176,18 +193,31 @@ impl Blocks {
     /// The row of a slot.
     #[must_use]
     pub fn find(&self, slot: u32) -> Option<&BlockRow> {
-        self.rows.get(slot.checked_sub(self.first_slot)? as usize)
+        let first = *self.slots.first()?;
+        let near = slot.checked_sub(first)? as usize;
+        let row = if self.slots.get(near) == Some(&slot) {
+            near
+        } else {
+            self.slots.binary_search(&slot).ok()?
+        };
+        self.rows.get(row)
+    }
+
+    /// The segment that all of them were written in; 0 where the page does not say it.
+    #[must_use]
+    pub const fn segment(&self) -> u64 {
+        self.segment
     }
 
     /// All rows, each with its slot.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &BlockRow)> {
-        (self.first_slot..).zip(&self.rows)
+        self.slots.iter().copied().zip(&self.rows)
     }
 
     /// Bytes that it takes in memory.
     #[must_use]
     pub fn memory(&self) -> usize {
         let sums: usize = self.rows.iter().map(|row| row.checksums.len() * 8).sum();
-        self.rows.len() * size_of::<BlockRow>() + sums
+        self.rows.len() * (size_of::<BlockRow>() + 4) + sums
     }
 }

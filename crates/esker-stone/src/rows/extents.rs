@@ -183,12 +183,18 @@ impl Extents {
         self.inos.is_empty()
     }
 
+    /// The first row that does not begin before this byte of a file.
+    #[must_use]
+    pub fn lower_bound(&self, ino: Ino, at: u64) -> usize {
+        let before = |row: usize| (self.inos[row], self.starts.get(row)) < (ino.0, at);
+        count_before(self.inos.len(), before)
+    }
+
     /// The row of the stretch that holds a byte of a file, or would.
     #[must_use]
     pub fn holding(&self, ino: Ino, at: u64) -> Option<usize> {
-        let not_behind = |row: usize| (self.inos[row], self.starts.get(row)) <= (ino.0, at);
-        let count = count_before(self.inos.len(), not_behind);
-        count.checked_sub(1).filter(|&row| self.inos.get(row) == Some(&ino.0))
+        let behind = self.lower_bound(ino, at.saturating_add(1));
+        behind.checked_sub(1).filter(|&row| self.inos.get(row) == Some(&ino.0))
     }
 
     /// A row.

@@ -5,9 +5,13 @@
 
 pub mod blocks;
 pub mod extents;
+pub mod gone;
 pub mod inodes;
 pub mod names;
+pub mod numbers;
 pub mod pages;
+pub mod places;
+pub mod tables;
 pub mod xattrs;
 
 use crate::error::{Damage, Result};

@@ -14,7 +14,8 @@ const DIR: u8 = 1;
 const NAME: u8 = 3;
 const CHILD: u8 = 6;
 const KIND: u8 = 8;
-const COLUMNS: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+const SEQ: u8 = 9;
+const COLUMNS: [u8; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Named {
     pub ino: Ino,
     /// Which is of this kind.
     pub kind: Kind,
+    /// Its place in the listing; 0: not stored, its rank says it.
+    pub seq: u64,
 }
 
 /// A page of names.
@@ -36,6 +39,7 @@ pub struct Names {
     names: Strings,
     children: Numbers,
     kinds: Numbers,
+    seqs: Numbers,
 }
 
 fn kind_of(bits: u64) -> Result<Kind> {
@@ -61,6 +65,7 @@ impl Names {
         group.numbers(CHILD + 1, &children);
         let kinds = rows.iter().map(|row| u64::from(row.kind.dirent_type()));
         group.numbers(KIND, &kinds.collect::<Vec<_>>());
+        group.numbers(SEQ, &rows.iter().map(|row| row.seq).collect::<Vec<_>>());
         group.page()
     }
 
@@ -88,7 +93,8 @@ impl Names {
             Name::parse(names.get(row)).map_err(|_| Damage::Name)?;
             kind_of(kinds.get(row))?;
         }
-        Ok(Self { dirs, names, children: Numbers::narrow(children), kinds })
+        let seqs = group.numbers(SEQ)?;
+        Ok(Self { dirs, names, children: Numbers::narrow(children), kinds, seqs })
     }
 
     /// How many there are.
@@ -130,9 +136,26 @@ impl Names {
         Ok((Ino(self.children.get(row)), kind_of(self.kinds.get(row))?))
     }
 
+    /// A row's place in the listing; 0 where none is stored.
+    #[must_use]
+    pub fn seq(&self, row: usize) -> u64 {
+        self.seqs.get(row)
+    }
+
+    /// A row, whole.
+    ///
+    /// # Errors
+    /// `Range`, which a page that was decoded does not have; `Reference` behind the last.
+    pub fn row(&self, row: usize) -> Result<Named> {
+        let dir = self.dir(row).ok_or(Damage::Reference)?;
+        let (ino, kind) = self.child(row)?;
+        Ok(Named { dir, name: self.name(row).to_vec(), ino, kind, seq: self.seq(row) })
+    }
+
     /// Bytes that it takes in memory.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.dirs.len() * 8 + self.names.memory() + self.children.memory() + self.kinds.memory()
+        let numbers = self.children.memory() + self.kinds.memory() + self.seqs.memory();
+        self.dirs.len() * 8 + self.names.memory() + numbers
     }
 }
