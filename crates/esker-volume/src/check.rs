@@ -1,0 +1,253 @@
+//! Doubting everything: what a volume counts, counted again from what it holds.
+//!
+//! Above: verbs, proofs. Below: `stack`. Invariant: nothing is changed, and nothing that was counted is
+//! believed; every finding names a thing and what is wrong with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use esker::store::{Flow, View};
+use esker::{Cursor, Ino, Kind};
+use esker_stone::rows::extents::BlockName;
+
+use crate::device::Device;
+use crate::error::Error;
+use crate::merge::{Row, rows};
+use crate::recent::END;
+use crate::segments::Condition;
+use crate::stack::Stack;
+use crate::volume::Volume;
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// A directory cannot be listed.
+    Listing(Ino, esker::Error),
+    /// A name leads to no inode, or to one of another kind.
+    Dangling(Ino, Ino),
+    /// A directory is not where it says that it is, or has two names.
+    Parent(Ino),
+    /// An inode has another number of names than it says.
+    Links(Ino),
+    /// A directory has another number of entries than it says.
+    Entries(Ino),
+    /// No name leads to an inode, and it is not known to be without one.
+    Lost(Ino),
+    /// There are not as many inodes as it says.
+    Inodes,
+    /// An inode's number is one that is still to be given out.
+    Number(Ino),
+    /// What a file holds cannot be found.
+    Content(Ino, Error),
+    /// A block's bytes are wrong.
+    Block(BlockName, Error),
+    /// A block has other references than are counted.
+    References(BlockName),
+    /// A segment holds other bytes that somebody needs than are counted.
+    Live(u64),
+    /// A table cannot be read.
+    Table(Error),
+}
+
+/// Counts again.
+struct Checking<'a, D> {
+    stack: Stack<'a, D>,
+    findings: Vec<Finding>,
+    /// Bytes of files that name each block.
+    refs: BTreeMap<BlockName, u64>,
+    /// Names that lead to each inode.
+    names: BTreeMap<Ino, u32>,
+}
+
+impl<D: Device> Volume<D> {
+    /// All that is wrong. Every byte that somebody needs is read.
+    #[must_use]
+    pub fn check(&self) -> Vec<Finding> {
+        // Nobody writes meanwhile.
+        let log = self.log();
+        let mut findings = Vec::new();
+        let names = self.check_names(&mut findings);
+        let state = self.state();
+        let stack = self.stack(&state);
+        let mut own = Checking { stack, findings, refs: BTreeMap::new(), names };
+        own.inodes();
+        own.blocks();
+        own.segments(log.superblock.root().ok().flatten().map(|page| (page.segment, page.stored)));
+        own.findings
+    }
+
+    /// Walks all directories; how many names lead to each inode.
+    fn check_names(&self, findings: &mut Vec<Finding>) -> BTreeMap<Ino, u32> {
+        let mut names = BTreeMap::new();
+        let mut todo = vec![Ino::ROOT];
+        while let Some(dir) = todo.pop() {
+            let mut entries = Vec::new();
+            let listed = self.entries(dir, Cursor::START, false, &mut |listed| {
+                entries.push(listed.entry);
+                Flow::Continue(())
+            });
+            if let Err(error) = listed {
+                findings.push(Finding::Listing(dir, error));
+                continue;
+            }
+            if self.attr(dir).is_ok_and(|attr| attr.size != entries.len() as u64) {
+                findings.push(Finding::Entries(dir));
+            }
+            for entry in entries {
+                let count = names.entry(entry.ino).or_insert(0u32);
+                *count = count.saturating_add(1);
+                let again = *count > 1;
+                match self.attr(entry.ino) {
+                    Ok(attr) if attr.kind != entry.kind => {
+                        findings.push(Finding::Dangling(dir, entry.ino));
+                    }
+                    Ok(attr) if attr.kind == Kind::Directory => {
+                        if again || attr.parent != dir || entry.ino == Ino::ROOT {
+                            findings.push(Finding::Parent(entry.ino));
+                        } else {
+                            todo.push(entry.ino);
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(_) => findings.push(Finding::Dangling(dir, entry.ino)),
+                }
+            }
+        }
+        names
+    }
+}
+
+impl<D: Device> Checking<'_, D> {
+    /// The numbers of all inodes, and of all blocks that are counted, wherever they are said.
+    fn known(&mut self) -> (BTreeSet<Ino>, BTreeSet<BlockName>) {
+        let (mut inodes, mut blocks) = (BTreeSet::new(), BTreeSet::new());
+        let mut all = Vec::new();
+        for table in 0..self.stack.state.tables.len() {
+            let read = self.stack.leaves(table, &mut |leaf| rows(leaf, &mut all));
+            if let Err(error) = read {
+                self.findings.push(Finding::Table(error));
+            }
+            for row in all.drain(..) {
+                match row {
+                    Row::Inode(row) => drop(inodes.insert(row.ino)),
+                    Row::Refs(row) => drop(blocks.insert(row.block)),
+                    Row::Block(name, _) => drop(blocks.insert(name)),
+                    _ => {}
+                }
+            }
+        }
+        for (&ino, row) in &self.stack.state.recent.inodes {
+            if row.is_some() {
+                inodes.insert(ino)
+            } else {
+                inodes.remove(&ino)
+            };
+        }
+        for (&block, &bytes) in &self.stack.state.recent.refs {
+            if bytes > 0 {
+                blocks.insert(block)
+            } else {
+                blocks.remove(&block)
+            };
+        }
+        (inodes, blocks)
+    }
+
+    fn inodes(&mut self) {
+        let (inodes, blocks) = self.known();
+        for block in blocks {
+            self.refs.insert(block, 0);
+        }
+        if inodes.len() as u64 != self.stack.state.inodes {
+            self.findings.push(Finding::Inodes);
+        }
+        for ino in inodes {
+            let row = match self.stack.inode(ino) {
+                Ok(Some(row)) => row,
+                Ok(None) => continue,
+                Err(error) => {
+                    self.findings.push(Finding::Content(ino, error));
+                    continue;
+                }
+            };
+            if ino.0 >= self.stack.state.next_ino {
+                self.findings.push(Finding::Number(ino));
+            }
+            let names = self.names.get(&ino).copied().unwrap_or(0);
+            let orphan = self.stack.state.orphans.contains(&ino);
+            if (row.attr.nlink == 0) != orphan || (names == 0 && !orphan && ino != Ino::ROOT) {
+                self.findings.push(Finding::Lost(ino));
+            } else if row.attr.kind != Kind::Directory && row.attr.nlink != names {
+                self.findings.push(Finding::Links(ino));
+            }
+            if let Err(error) = self.content(ino) {
+                self.findings.push(Finding::Content(ino, error));
+            }
+        }
+    }
+
+    /// Counts what the runs of a file name.
+    fn content(&mut self, ino: Ino) -> Result<(), Error> {
+        let mut at = 0;
+        while at < END {
+            let run = self.stack.run(ino, at)?;
+            if let Some(place) = run.place {
+                let bytes = self.refs.entry(place.block).or_default();
+                *bytes = bytes.saturating_add(run.len);
+                let plain = u64::from(self.stack.block_row(place.block)?.plain);
+                if u64::from(place.offset) + run.len > plain {
+                    return Err(crate::error::Damage::Block.into());
+                }
+            }
+            at = run.end();
+        }
+        Ok(())
+    }
+
+    /// Reads every block, and compares its references.
+    fn blocks(&mut self) {
+        for (block, bytes) in self.refs.clone() {
+            match self.stack.refs(block) {
+                Ok(counted) if counted == bytes && bytes > 0 => {}
+                _ => self.findings.push(Finding::References(block)),
+            }
+            let read = self.stack.block_row(block).and_then(|row| {
+                let stored = self.stack.stored_block(block, &row)?;
+                let mut plain = vec![0; row.plain as usize];
+                if row.base.is_none() {
+                    row.codec.decode(&stored, &[], &mut plain)?;
+                }
+                Ok(())
+            });
+            if let Err(error) = read {
+                self.findings.push(Finding::Block(block, error));
+            }
+        }
+    }
+
+    /// Compares what segments hold with what is counted.
+    fn segments(&mut self, root: Option<(u64, u32)>) {
+        let mut live: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut add = |segment, bytes| *live.entry(segment).or_default() += bytes;
+        for &block in self.refs.keys() {
+            let Ok(row) = self.stack.block_row(block) else { continue };
+            if let Ok((segment, _)) = self.stack.whereabouts(block, &row) {
+                add(segment, u64::from(row.stored));
+            }
+        }
+        for table in &self.stack.state.tables {
+            add(table.top.page.segment, table.bytes);
+        }
+        if let Some((segment, stored)) = root {
+            add(segment, stored.into());
+        }
+        let segments = self.stack.volume.segments();
+        for row in segments.rows() {
+            let found = live.remove(&row.number).unwrap_or(0);
+            let used = matches!(row.condition, Condition::Log | Condition::Tables);
+            if row.live != found || (!used && found > 0) {
+                self.findings.push(Finding::Live(row.number));
+            }
+        }
+        self.findings.extend(live.into_keys().map(Finding::Live));
+    }
+}

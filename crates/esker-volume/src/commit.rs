@@ -1,0 +1,472 @@
+//! A commit: what changed is asked for, laid down behind the end of the log, made safe with one barrier, and
+//! only then shown to readers.
+//!
+//! Above: homes, as a [`Source`]. Below: `log`, `stack`. Invariant: readers see a commit whole and safe, or
+//! not at all; a source is asked again from its beginning when a segment or a barrier fails.
+
+use std::collections::BTreeMap;
+
+use esker::Ino;
+use esker_stone::Sealed;
+use esker_stone::key::{self, kind};
+use esker_stone::rows::blocks::{BlockRow, Blocks};
+use esker_stone::rows::extents::{BlockName, Content, Extent, Piece, Place};
+use esker_stone::rows::inodes::Inode;
+use esker_stone::rows::names::Named;
+use esker_stone::rows::places::Listing;
+use esker_stone::rows::xattrs::Xattr;
+
+use crate::delta::Delta;
+use crate::device::Device;
+use crate::error::{Damage, Error, Result};
+use crate::limits::{PART_LEN_MAX, PIECES, ROWS_PAGE_LEN};
+use crate::log::{Log, flags, may_relocate};
+use crate::part::{PartHead, append_page};
+use crate::recent::{END, Run};
+use crate::rows::{Counter, Live, Orphan, Refs, counter};
+use crate::stack::State;
+use crate::volume::Volume;
+
+/// Who knows what changed. Asked once for each try at a commit, it must tell the same each time.
+pub trait Source {
+    /// Tells everything to `to`: final values only, no key and no byte twice.
+    ///
+    /// # Errors
+    /// Its own, or those of `to`.
+    fn tell(&self, to: &mut dyn Sink) -> Result<()>;
+}
+
+/// Who takes what changed.
+pub trait Sink {
+    /// An inode, new or with other attributes; content is kept in it only if it is all of the file.
+    fn inode(&mut self, row: Inode);
+    /// An inode is gone, with all that it had.
+    ///
+    /// # Errors
+    /// What looking for its content meets.
+    fn forget(&mut self, ino: Ino) -> Result<()>;
+    /// A name.
+    ///
+    /// # Errors
+    /// What looking for its place meets.
+    fn name(&mut self, row: Named) -> Result<()>;
+    /// A name leads nowhere any more.
+    ///
+    /// # Errors
+    /// What looking for its place meets.
+    fn unname(&mut self, dir: Ino, name: &[u8]) -> Result<()>;
+    /// An extended attribute, or that there is none.
+    fn xattr(&mut self, ino: Ino, name: &[u8], value: Option<Vec<u8>>);
+    /// Bytes of a file.
+    ///
+    /// # Errors
+    /// `NoSpace`; what the device says.
+    fn bytes(&mut self, ino: Ino, at: u64, bytes: &[u8]) -> Result<()>;
+    /// A hole in a file, up to its end for ever where `len` is `None`.
+    ///
+    /// # Errors
+    /// What looking for what was there meets.
+    fn hole(&mut self, ino: Ino, at: u64, len: Option<u64>) -> Result<()>;
+    /// No inode has this number or one above it; how many inodes there are.
+    fn inodes(&mut self, next: u64, count: u64);
+}
+
+/// Bytes that a row of a block takes in a page, at most.
+const BLOCK_ROW_LEN: usize = 128;
+/// Bytes that the group around such rows takes, at most.
+const GROUP_HEAD_LEN: usize = 256;
+
+/// Bytes of a file that wait in the open block.
+struct Waiting {
+    ino: Ino,
+    run: Run,
+}
+
+/// One try at a commit.
+struct Writer<'a, D> {
+    volume: &'a Volume<D>,
+    log: &'a mut Log,
+    state: &'a State,
+    reserve: usize,
+    delta: Delta,
+    runs: BTreeMap<Ino, Vec<Run>>,
+    refs: BTreeMap<BlockName, i64>,
+    lives: BTreeMap<u64, i64>,
+    plain: Vec<u8>,
+    waiting: Vec<Waiting>,
+    /// The part that is being filled, its head left free.
+    part: Vec<u8>,
+    rows: Vec<BlockRow>,
+    parts: u32,
+    /// Writing failed, not looking.
+    failed: bool,
+}
+
+impl<D: Device> Sink for Writer<'_, D> {
+    fn inode(&mut self, row: Inode) {
+        match (row.attr.nlink, self.state.orphans.contains(&row.ino)) {
+            (0, false) => self.delta.orphans.push(Orphan(row.ino)),
+            (1.., true) => self.delta.gone.push(key::orphan(row.ino)),
+            _ => {}
+        }
+        self.delta.inodes.push(row);
+    }
+
+    fn forget(&mut self, ino: Ino) -> Result<()> {
+        self.release(ino, 0, END)?;
+        self.delta.gone.push(key::inode(ino));
+        if self.state.orphans.contains(&ino) {
+            self.delta.gone.push(key::orphan(ino));
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, row: Named) -> Result<()> {
+        let old = self.volume.stack(self.state).name(row.dir, &row.name)?;
+        if let Some(old) = old.filter(|old| old.seq != row.seq) {
+            self.delta.gone.push(key::place(row.dir, old.seq));
+        }
+        let name = row.name.clone();
+        self.delta.places.push(Listing { dir: row.dir, seq: row.seq, name });
+        self.delta.names.push(row);
+        Ok(())
+    }
+
+    fn unname(&mut self, dir: Ino, name: &[u8]) -> Result<()> {
+        if let Some(old) = self.volume.stack(self.state).name(dir, name)? {
+            self.delta.gone.push(key::place(dir, old.seq));
+            self.delta.gone.push(key::name(dir, name));
+        }
+        Ok(())
+    }
+
+    fn xattr(&mut self, ino: Ino, name: &[u8], value: Option<Vec<u8>>) {
+        match value {
+            Some(value) => self.delta.xattrs.push(Xattr { ino, name: name.to_vec(), value }),
+            None => self.delta.gone.push(key::xattr(ino, name)),
+        }
+    }
+
+    fn bytes(&mut self, ino: Ino, at: u64, bytes: &[u8]) -> Result<()> {
+        self.release(ino, at, at + bytes.len() as u64)?;
+        let whole = self.volume.shape.block_len as usize;
+        if bytes.len() >= whole {
+            // Long runs have blocks of their own, so that what is read together lies together.
+            self.end_block()?;
+        }
+        let mut done = 0;
+        while done < bytes.len() {
+            let room = whole - self.plain.len();
+            let len = room.min(bytes.len() - done);
+            let offset = self.plain.len() as u32;
+            self.plain.extend_from_slice(&bytes[done..done + len]);
+            // The block has no name yet: only the offset in it counts.
+            let place = Place { block: BlockName { segment: 0, slot: 0 }, offset };
+            let start = at + done as u64;
+            let run = Run { start, len: len as u64, place: Some(place) };
+            self.waiting.push(Waiting { ino, run });
+            done += len;
+            if self.plain.len() == whole {
+                self.end_block()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hole(&mut self, ino: Ino, at: u64, len: Option<u64>) -> Result<()> {
+        let end = len.map_or(END, |len| at + len);
+        self.release(ino, at, end)?;
+        let run = Run { start: at, len: end - at, place: None };
+        if run.len > 0 {
+            self.runs.entry(ino).or_default().push(run);
+        }
+        Ok(())
+    }
+
+    fn inodes(&mut self, next: u64, count: u64) {
+        self.delta.counters.push(Counter { number: counter::NEXT_INO, value: next });
+        self.delta.counters.push(Counter { number: counter::INODES, value: count });
+    }
+}
+
+impl<D: Device> Writer<'_, D> {
+    /// What was said of these bytes of a file is said no more.
+    fn release(&mut self, ino: Ino, from: u64, to: u64) -> Result<()> {
+        let stack = self.volume.stack(self.state);
+        if stack.inode(ino)?.is_none() {
+            return Ok(());
+        }
+        let mut at = from;
+        while at < to {
+            let run = stack.run(ino, at)?;
+            let run = run.within(at, to).ok_or(Damage::Table)?;
+            if let Some(place) = run.place {
+                *self.refs.entry(place.block).or_default() -= run.len.cast_signed();
+            }
+            at = run.end();
+        }
+        Ok(())
+    }
+
+    /// Compresses the open block and lays it down.
+    fn end_block(&mut self) -> Result<()> {
+        if self.plain.is_empty() {
+            return Ok(());
+        }
+        let (codec, stored) = self.volume.shape.setting().encode(&self.plain, &[])?;
+        let rows = GROUP_HEAD_LEN + (self.rows.len() + 1) * BLOCK_ROW_LEN;
+        self.make_room(stored.len(), rows)?;
+        let block =
+            BlockName { segment: self.log.segment, slot: self.log.slot + self.rows.len() as u32 };
+        self.rows.push(BlockRow {
+            at: self.log.at + self.part.len() as u64,
+            stored: stored.len() as u32,
+            plain: self.plain.len() as u32,
+            codec,
+            base: None,
+            checksums: BlockRow::covered(block).checksums(&stored),
+            hash: None,
+            category: 0,
+        });
+        *self.lives.entry(block.segment).or_default() += stored.len() as i64;
+        self.part.extend_from_slice(&stored);
+        for Waiting { ino, mut run } in self.waiting.drain(..) {
+            run.place = run.place.map(|place| Place { block, ..place });
+            *self.refs.entry(block).or_default() += run.len.cast_signed();
+            self.runs.entry(ino).or_default().push(run);
+        }
+        self.plain.clear();
+        Ok(())
+    }
+
+    /// Ends the part, and the segment, if so many bytes more and a page of so many would be too much.
+    fn make_room(&mut self, bytes: usize, page: usize) -> Result<()> {
+        let fits = |own: &Self| {
+            let len = own.volume.padded(own.part.len() + bytes + page);
+            len <= own.volume.room(own.log)
+        };
+        if self.part.len() as u64 > PART_LEN_MAX || (!fits(self) && !self.rows.is_empty()) {
+            self.put_part(&[], false)?;
+        }
+        if !fits(self) {
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let done = self.volume.advance(self.log, self.reserve);
+        self.failed |= matches!(done, Err(Error::Device(_)));
+        done
+    }
+
+    /// Writes the part with its blocks and this page of rows.
+    fn put_part(&mut self, page: &[u8], last: bool) -> Result<()> {
+        let writing = self.volume.writing();
+        let first = self.log.slot;
+        let mut plain = Vec::new();
+        if !self.rows.is_empty() {
+            plain = Blocks::encode(first, &self.rows, writing.measure());
+        }
+        plain.extend_from_slice(page);
+        let sealed = Sealed::new(&plain, &[], writing.setting)?;
+        let mut head = self.log.head(self.volume.shape.uuid, (self.volume.now)());
+        head.flags = flags(last);
+        head.part = self.parts;
+        head.slots = self.rows.len() as u32;
+        let rows = append_page(&mut self.part, (self.log.segment, self.log.at), &sealed);
+        head.set_rows(&rows);
+        let put = self.volume.put_part(self.log, &mut head, &mut self.part);
+        self.failed |= matches!(put, Err(Error::Device(_)));
+        put?;
+        self.parts += 1;
+        self.part.clear();
+        self.part.resize(PartHead::SIZE, 0);
+        let segment = self.log.segment;
+        let named = |(slot, row)| (BlockName { segment, slot }, row);
+        self.delta.blocks.extend((first..).zip(self.rows.drain(..)).map(named));
+        Ok(())
+    }
+
+    /// The rows of the files' new runs.
+    fn extents(&mut self) {
+        for (ino, mut runs) in std::mem::take(&mut self.runs) {
+            runs.sort_by_key(|run| run.start);
+            let mut at = 0;
+            while at < runs.len() {
+                let mut end = at + 1;
+                while end < runs.len()
+                    && end - at < PIECES
+                    && runs[end].start == runs[end - 1].end()
+                {
+                    end += 1;
+                }
+                self.delta.extents.push(row(ino, &runs[at..end]));
+                at = end;
+            }
+        }
+    }
+
+    /// References and needed bytes as they are after this commit.
+    fn sums(&mut self) -> Result<()> {
+        let stack = self.volume.stack(self.state);
+        for (block, change) in std::mem::take(&mut self.refs) {
+            let bytes = stack.refs(block)?.checked_add_signed(change).ok_or(Damage::Block)?;
+            self.delta.refs.push(Refs { block, bytes });
+            if bytes == 0 {
+                let row = stack.block_row(block)?;
+                let (segment, _) = stack.whereabouts(block, &row)?;
+                *self.lives.entry(segment).or_default() -= i64::from(row.stored);
+            }
+        }
+        for (segment, change) in std::mem::take(&mut self.lives) {
+            let live = self.volume.segments().live(segment);
+            let bytes = live.checked_add_signed(change).ok_or(Damage::Segment)?;
+            self.delta.lives.push(Live { segment, bytes });
+        }
+        Ok(())
+    }
+
+    /// Lays down everything that is left, and makes it safe.
+    fn finish(&mut self) -> Result<()> {
+        self.end_block()?;
+        self.extents();
+        self.sums()?;
+        self.delta.sort();
+        let limit = ROWS_PAGE_LEN.min(self.volume.shape.segment_room as usize / 4);
+        let pages = self.delta.pages(limit, self.volume.writing().measure());
+        let count = pages.len();
+        for (number, page) in pages.iter().enumerate() {
+            let rows = GROUP_HEAD_LEN + self.rows.len() * BLOCK_ROW_LEN;
+            self.make_room(0, rows + page.len())?;
+            self.put_part(page, number + 1 == count)?;
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        let barrier = self.volume.barrier(self.log);
+        self.failed |= barrier.is_err();
+        barrier
+    }
+}
+
+/// A row of runs that follow each other.
+pub(crate) fn row(ino: Ino, runs: &[Run]) -> Extent {
+    let pieces = runs.iter().map(|run| Piece { len: run.len, place: run.place }).collect();
+    let start = runs.first().map_or(0, |run| run.start);
+    let end = runs.last().map_or(0, Run::end);
+    let len = (end < END).then_some(end - start);
+    Extent { ino, start, len, content: Content::Pieces(pieces) }
+}
+
+impl<D: Device> Volume<D> {
+    /// Writes what `source` tells as one commit, and returns once it is safe. Nothing to tell is nothing written.
+    ///
+    /// # Errors
+    /// `NoSpace`, and nothing has changed; those of the source; `ReadOnly` when the volume cannot be written
+    /// any more.
+    pub fn commit(&self, source: &dyn Source) -> Result<()> {
+        self.writable()?;
+        let mut log = self.log();
+        self.prepare(&mut log)?;
+        let mut tries = 0;
+        loop {
+            let (outcome, failed) = self.attempt(&mut log, source);
+            match outcome {
+                Ok(delta) => return self.publish(&mut log, delta),
+                Err(error) if failed && may_relocate(&error) && tries < 2 => {
+                    tries += 1;
+                    let written = log.at > 0;
+                    if self.relocate(&mut log, !written).is_err() {
+                        self.stop();
+                        return Err(error);
+                    }
+                }
+                Err(error) => {
+                    // What was laid down is nobody's, but the log goes on behind it: so it must be safe.
+                    let harmless =
+                        !failed && (log.before == log.good.name || self.barrier(&mut log).is_ok());
+                    if !harmless {
+                        self.stop();
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Before the first commit after opening: what an earlier one left is made safe, and a zone that was written
+    /// further than its last whole part is left.
+    fn prepare(&self, log: &mut Log) -> Result<()> {
+        if !log.fresh {
+            return self.settle_in_time(log);
+        }
+        self.barrier(log)?;
+        let written = self.device.written(self.place(log.physical))?;
+        if written.is_some_and(|written| written != log.at) {
+            self.relocate(log, false)?;
+        }
+        log.fresh = false;
+        self.settle_in_time(log)
+    }
+
+    fn attempt(&self, log: &mut Log, source: &dyn Source) -> (Result<Delta>, bool) {
+        log.tried += 1;
+        let state = self.state();
+        let mut writer = Writer {
+            volume: self,
+            reserve: self.reserve(&state),
+            log,
+            state: &state,
+            delta: Delta::default(),
+            runs: BTreeMap::new(),
+            refs: BTreeMap::new(),
+            lives: BTreeMap::new(),
+            plain: Vec::new(),
+            waiting: Vec::new(),
+            part: vec![0; PartHead::SIZE],
+            rows: Vec::new(),
+            parts: 0,
+            failed: false,
+        };
+        let done = source.tell(&mut writer).and_then(|()| writer.finish());
+        let failed = writer.failed;
+        (done.map(|()| std::mem::take(&mut writer.delta)), failed)
+    }
+
+    /// Shows readers what is safe now.
+    fn publish(&self, log: &mut Log, delta: Delta) -> Result<()> {
+        log.sequence = log.tried;
+        let mut state = self.state_mut();
+        let mut segments = self.segments_mut();
+        let absorbed = absorb(&mut state, &mut segments, delta);
+        if absorbed.is_err() {
+            self.stop();
+        }
+        absorbed
+    }
+}
+
+/// Adds a whole commit to the state.
+pub(crate) fn absorb(
+    state: &mut State,
+    segments: &mut crate::segments::Segments,
+    mut delta: Delta,
+) -> Result<()> {
+    for row in std::mem::take(&mut delta.lives) {
+        segments.set_live(row.segment, row.bytes)?;
+    }
+    for row in std::mem::take(&mut delta.counters) {
+        match row.number {
+            counter::NEXT_INO => state.next_ino = row.value,
+            counter::INODES => state.inodes = row.value,
+            _ => {}
+        }
+    }
+    state.orphans.extend(std::mem::take(&mut delta.orphans).into_iter().map(|row| row.0));
+    for key in delta.gone.extract_if(.., |key| key.first() == Some(&kind::ORPHAN)) {
+        let ino = key.get(1..).and_then(|ino| ino.try_into().ok()).map(u64::from_be_bytes);
+        state.orphans.remove(&Ino(ino.ok_or(Damage::Commit)?));
+    }
+    state.recent.apply(delta)
+}

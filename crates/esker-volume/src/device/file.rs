@@ -1,0 +1,99 @@
+//! A device in a regular file or on a block device.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind, Seek as _, SeekFrom};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+
+use super::{Device, Fault, Geometry, Result};
+
+/// Bytes of a unit where the file system below does not say.
+const UNIT: u32 = 4096;
+
+/// A file as a device. A sparse one grows as it is written.
+#[derive(Debug)]
+pub struct FileDevice {
+    file: File,
+    size: u64,
+}
+
+fn fault(error: &Error) -> Fault {
+    match error.raw_os_error() {
+        // ENOSPC, EDQUOT
+        Some(28 | 122) => Fault::NoSpace,
+        // EROFS
+        Some(30) => Fault::ReadOnly,
+        // ENXIO, ENODEV
+        Some(6 | 19) => Fault::Gone,
+        _ if error.kind() == ErrorKind::UnexpectedEof => Fault::OutOfRange,
+        errno => Fault::Io(errno),
+    }
+}
+
+impl FileDevice {
+    /// Opens what is there, and keeps every other one who asks for it out as long as it is open.
+    ///
+    /// # Errors
+    /// What the operating system says; `WouldBlock` when somebody has it open.
+    pub fn open(path: &Path, write: bool) -> std::io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(write).open(path)?;
+        let how = if write {
+            FlockOperation::NonBlockingLockExclusive
+        } else {
+            FlockOperation::NonBlockingLockShared
+        };
+        flock(&file, how)?;
+        let size = (&file).seek(SeekFrom::End(0))?;
+        Ok(Self { file, size })
+    }
+
+    /// Makes a file of this size that takes no room yet, or opens the one that is there and makes it at least as large.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn create(path: &Path, size: u64) -> std::io::Result<Self> {
+        drop(OpenOptions::new().create(true).append(true).open(path)?);
+        let mut device = Self::open(path, true)?;
+        if device.file.metadata()?.is_file() && device.size < size {
+            device.file.set_len(size)?;
+            device.size = size;
+        }
+        Ok(device)
+    }
+
+    fn within(&self, at: u64, len: usize) -> Result<()> {
+        let end = at.checked_add(len as u64).filter(|&end| end <= self.size);
+        end.map(|_| ()).ok_or(Fault::OutOfRange)
+    }
+}
+
+impl Device for FileDevice {
+    fn geometry(&self) -> Geometry {
+        Geometry { size: self.size, unit: UNIT, zones: None }
+    }
+
+    fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        self.within(at, target.len())?;
+        self.file.read_exact_at(target, at).map_err(|error| fault(&error))
+    }
+
+    fn write(&self, at: u64, source: &[u8]) -> Result<()> {
+        self.within(at, source.len())?;
+        self.file.write_all_at(source, at).map_err(|error| fault(&error))
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.file.sync_data().map_err(|error| fault(&error))
+    }
+
+    fn discard(&self, at: u64, len: u64) -> Result<()> {
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match fallocate(&self.file, how, at, len) {
+            // It only ever saves room: where it cannot, nothing is lost.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(errno) => Err(fault(&errno.into())),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What changed since the last commit, by batches as they pass, and its final values, read back from whoever
+//! has them.
+//!
+//! Above: `home`. Below: `commit`. Invariant: a key whose value may differ from that in the volume is marked;
+//! reading it back gives the same as applying every batch since.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use esker::limits::FILE_SIZE_MAX;
+use esker::store::{Batch, Change, View};
+use esker::{Attr, Error, Ino, Kind, Name, XattrName};
+use esker_stone::rows::inodes::Inode;
+use esker_stone::rows::names::Named;
+
+use crate::commit::{Sink, Source};
+use crate::error::Result;
+use crate::limits::INLINE_LEN;
+
+/// Bytes that are read back at a time.
+const CHUNK: usize = 256 << 10;
+
+/// Ranges of bytes that do not touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    /// These bytes too.
+    pub fn add(&mut self, mut start: u64, mut end: u64) {
+        if start >= end {
+            return;
+        }
+        while let Some((&from, &to)) = self.0.range(..=end).next_back() {
+            if to < start {
+                break;
+            }
+            self.0.remove(&from);
+            (start, end) = (start.min(from), end.max(to));
+        }
+        self.0.insert(start, end);
+    }
+
+    /// All of them: where each begins and ends.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter().map(|(&start, &end)| (start, end))
+    }
+}
+
+/// What changed of an inode.
+#[derive(Clone, Debug, Default)]
+struct Touched {
+    bytes: Ranges,
+    xattrs: BTreeSet<Vec<u8>>,
+}
+
+/// What changed.
+#[derive(Clone, Debug, Default)]
+pub struct Dirty {
+    inodes: BTreeMap<Ino, Touched>,
+    names: BTreeSet<(Ino, Vec<u8>)>,
+}
+
+impl Dirty {
+    /// Nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inodes.is_empty() && self.names.is_empty()
+    }
+
+    fn touch(&mut self, ino: Ino) -> &mut Touched {
+        self.inodes.entry(ino).or_default()
+    }
+
+    /// This inode too.
+    pub fn mark_inode(&mut self, ino: Ino) {
+        self.touch(ino);
+    }
+
+    /// What this batch changes.
+    pub fn mark(&mut self, batch: &Batch<'_>) {
+        for change in batch.changes() {
+            match *change {
+                Change::Make { ino, .. } | Change::Set { ino, .. } | Change::Drop { ino } => {
+                    self.touch(ino);
+                }
+                Change::Link { dir, name, .. } | Change::Unlink { dir, name } => {
+                    // Its size counts its entries.
+                    self.touch(dir);
+                    self.names.insert((dir, name.bytes().to_vec()));
+                }
+                Change::Write { ino, at, source } => {
+                    self.touch(ino).bytes.add(at, at.saturating_add(source.len() as u64));
+                }
+                Change::Cut { ino, len } => self.touch(ino).bytes.add(len, FILE_SIZE_MAX),
+                Change::Punch { ino, span } => self.touch(ino).bytes.add(span.start(), span.end()),
+                Change::Reserve { ino, .. } => drop(self.touch(ino)),
+                Change::Share { ino, at, len, .. } => {
+                    self.touch(ino).bytes.add(at, at.saturating_add(len));
+                }
+                Change::Xattr { ino, name, .. } => {
+                    self.touch(ino).xattrs.insert(name.bytes().to_vec());
+                }
+            }
+        }
+    }
+}
+
+/// What changed, with who has the final values.
+pub struct Told<'a, V: ?Sized> {
+    /// What changed.
+    pub dirty: &'a Dirty,
+    /// Who has the values.
+    pub view: &'a V,
+    /// Whose values the volume has now: to know what went into an inode, or out of it.
+    pub below: &'a dyn View,
+    /// No inode has this number or one above it.
+    pub next_ino: u64,
+}
+
+fn some<T>(found: core::result::Result<T, Error>) -> core::result::Result<Option<T>, Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::NotFound | Error::NoData) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn has_content(attr: &Attr) -> bool {
+    matches!(attr.kind, Kind::File | Kind::Symlink)
+}
+
+/// Whether content of this length is kept in its inode.
+fn is_inline(attr: &Attr) -> bool {
+    attr.kind == Kind::Symlink || (attr.kind == Kind::File && attr.size <= INLINE_LEN)
+}
+
+impl<V: View + ?Sized> Told<'_, V> {
+    fn tell_inode(&self, ino: Ino, touched: &Touched, to: &mut dyn Sink) -> Result<()> {
+        let below = some(self.below.attr(ino))?;
+        let Some(attr) = some(self.view.attr(ino))? else {
+            return if below.is_some() { to.forget(ino) } else { Ok(()) };
+        };
+        let mut inline = Vec::new();
+        let was_inline = below.as_ref().is_some_and(|below| is_inline(below) && has_content(below));
+        if is_inline(&attr) {
+            inline = vec![0; attr.size as usize];
+            let len = self.view.read(ino, 0, &mut inline)?;
+            inline.truncate(len);
+            if below.is_some() && !was_inline {
+                to.hole(ino, 0, None)?;
+            }
+            // A file of nothing but zeros is a hole.
+            if attr.kind == Kind::File && some(self.view.next_data(ino, 0))?.flatten().is_none() {
+                inline.clear();
+            }
+        } else if has_content(&attr) {
+            let mut bytes = touched.bytes.clone();
+            if was_inline {
+                bytes.add(0, INLINE_LEN);
+            }
+            for (start, end) in bytes.iter() {
+                self.tell_bytes((ino, attr.size), (start, end), below.is_some(), to)?;
+            }
+        }
+        to.inode(Inode { ino, attr, inline });
+        for name in &touched.xattrs {
+            let mut value = Vec::new();
+            let found = some(self.view.xattr(ino, XattrName::parse(name)?, &mut value))?;
+            to.xattr(ino, name, found.map(|()| value));
+        }
+        Ok(())
+    }
+
+    /// Data and holes of a range; `hide`: the volume may have something there.
+    fn tell_bytes(
+        &self,
+        (ino, size): (Ino, u64),
+        (start, end): (u64, u64),
+        hide: bool,
+        to: &mut dyn Sink,
+    ) -> Result<()> {
+        let mut buffer = Vec::new();
+        let mut at = start;
+        let until = end.min(size);
+        while at < until {
+            let data = self.view.next_data(ino, at)?;
+            let run =
+                data.map_or((until, until), |run| (run.start().min(until), run.end().min(until)));
+            if at < run.0 && hide {
+                to.hole(ino, at, Some(run.0 - at))?;
+            }
+            at = run.0;
+            while at < run.1 {
+                let len = (run.1 - at).min(CHUNK as u64) as usize;
+                buffer.resize(len, 0);
+                let read = self.view.read(ino, at, &mut buffer)?;
+                if read != len {
+                    return Err(Error::Io.into());
+                }
+                to.bytes(ino, at, &buffer)?;
+                at += len as u64;
+            }
+        }
+        if end > until && hide {
+            let from = until.max(start);
+            to.hole(ino, from, (end < FILE_SIZE_MAX).then(|| end - from))?;
+        }
+        Ok(())
+    }
+}
+
+impl<V: View + ?Sized> Source for Told<'_, V> {
+    fn tell(&self, to: &mut dyn Sink) -> Result<()> {
+        for (&ino, touched) in &self.dirty.inodes {
+            self.tell_inode(ino, touched, to)?;
+        }
+        for (dir, name) in &self.dirty.names {
+            match some(self.view.entry(*dir, Name::parse(name)?))? {
+                Some(entry) => {
+                    let (ino, kind, seq) = (entry.ino, entry.kind, entry.seq.0);
+                    to.name(Named { dir: *dir, name: name.clone(), ino, kind, seq })?;
+                }
+                None => to.unname(*dir, name)?,
+            }
+        }
+        to.inodes(self.next_ino, self.view.space().inodes);
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! The volume home: a log-structured disk that never loses what was synced. `FORMAT.md` has every byte of it
+//! in words.
+//!
+//! Above: doors and verbs. Below: `esker-stone` has the rows, pages and blocks; the knot has the words.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | device/ | the seam to what keeps bytes |
+//! | superblock.rs, part.rs, root.rs, rows.rs | what lies on the device |
+//! | delta.rs, leaf.rs | rows of a commit, rows of a table |
+//! | segments.rs, log.rs | where things go, and what happens when that fails |
+//! | commit.rs | laying a commit down |
+//! | merge.rs, settle.rs | from rows in memory to tables, and free segments again |
+//! | recovery.rs, mkfs.rs | finding everything again; the first commit |
+//! | recent.rs, stack.rs, view.rs | looking: in memory, in tables, and as the knot asks |
+//! | check.rs | counting everything again |
+//! | dirty.rs, home.rs | what changed since, and who has it |
+//!
+//! Invariant: nothing that a safe commit needs is ever written over; every byte that comes in is hostile until it was
+//! checked.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod commit;
+pub mod delta;
+pub mod device;
+mod dirty;
+mod error;
+mod home;
+mod leaf;
+pub mod limits;
+mod log;
+mod merge;
+pub mod mkfs;
+pub mod part;
+pub mod recent;
+mod recovery;
+pub mod root;
+pub mod rows;
+pub mod segments;
+mod settle;
+mod stack;
+pub mod superblock;
+mod view;
+mod volume;
+
+pub use check::Finding;
+pub use commit::{Sink, Source};
+pub use dirty::{Dirty, Ranges, Told};
+pub use error::{Damage, Error, Result};
+pub use home::Kept;
+pub use mkfs::{Making, make};
+pub use recovery::open;
+pub use stack::State;
+pub use superblock::Superblock;
+pub use volume::{Options, Volume};

@@ -1,0 +1,43 @@
+//! All limits of a volume in one place, and what they owe each other.
+
+/// Smallest segment, in bytes.
+pub const SEGMENT_LEN_MIN: u64 = 128 << 10;
+/// Largest segment, in bytes.
+pub const SEGMENT_LEN_MAX: u64 = 4 << 30;
+/// Most segments.
+pub const SEGMENTS_MAX: u64 = 32 << 10;
+/// Fewest segments, superblocks included.
+pub const SEGMENTS_MIN: u64 = 12;
+/// Largest logical block, in bytes.
+pub const BLOCK_LEN_MAX: u32 = 32 << 10;
+/// Smallest logical block, in bytes.
+pub const BLOCK_LEN_MIN: u32 = 4 << 10;
+/// Smallest unit, in bytes: what a device may tear a write into.
+pub const UNIT_MIN: u32 = 512;
+/// Largest unit, in bytes.
+pub const UNIT_MAX: u32 = 4096;
+/// Superblocks in one segment, one behind the other.
+pub const SUPERBLOCKS_MAX: u64 = 64;
+/// Bytes from one superblock to the next.
+pub const SUPERBLOCK_STEP: u64 = 4096;
+/// Longest part, in bytes.
+pub const PART_LEN_MAX: u64 = 8 << 20;
+/// Plain bytes of one page of a commit's rows.
+pub const ROWS_PAGE_LEN: usize = 256 << 10;
+/// Plain bytes of one group in it, about.
+pub const GROUP_LEN: usize = 32 << 10;
+/// Rows of one group in it.
+pub const GROUP_ROWS: usize = 2048;
+/// Pieces of one row of extents.
+pub const PIECES: usize = 64;
+/// Longest content that is kept in its inode.
+pub const INLINE_LEN: u64 = 512;
+/// Segments that a commit may go on in besides its own, named in advance.
+pub const NEXT: usize = 2;
+/// Stored bytes of one table, about.
+pub const TABLE_LEN: usize = 1 << 20;
+/// Bytes of rows in memory at which they are settled.
+pub const RECENT_LEN: usize = 16 << 20;
+
+const _: () = assert!(SUPERBLOCKS_MAX * SUPERBLOCK_STEP <= 2 * SEGMENT_LEN_MIN);
+const _: () = assert!(BLOCK_LEN_MAX as u64 * 2 < SEGMENT_LEN_MIN);

@@ -1,0 +1,250 @@
+//! The end of the log: where the next part goes, and what happens when a segment ends or fails.
+//!
+//! Above: `commit`. Below: the device. Invariant: a part names the last part that is safe or on its way to be; the
+//! log only ever goes on where the last safe part says that it may: right behind it, or in one of the segments that
+//! it names. So recovery finds every commit that was answered.
+
+use crate::device::{Device, Fault};
+use crate::error::{Damage, Error, Result};
+use crate::limits::NEXT;
+use crate::part::{LAST, LOG, MAGIC, PartHead};
+use crate::segments::{Condition, Physical, Segments};
+use crate::superblock::Superblock;
+use crate::volume::Volume;
+
+/// The last part that is safe.
+#[derive(Clone, Debug)]
+pub(crate) struct Good {
+    /// Its name.
+    pub name: u64,
+    /// The segments that it names and that the log has not tried since.
+    pub next: Vec<Physical>,
+}
+
+/// The end of the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    pub physical: Physical,
+    pub segment: u64,
+    /// Where the next part goes.
+    pub at: u64,
+    /// The slot of the next block.
+    pub slot: u32,
+    /// The name of the part before.
+    pub before: u64,
+    /// Where the log goes on when this segment ends.
+    pub next: [Physical; NEXT],
+    pub good: Good,
+    /// The number of the last whole commit.
+    pub sequence: u64,
+    /// The number of the last commit that was begun.
+    pub tried: u64,
+    pub epoch: u64,
+    /// The superblock that counts.
+    pub superblock: Superblock,
+    /// Where it lies: which of the segments of each pair, and which step there.
+    pub home: (u32, u64),
+    /// Which of the segments of each pair has the one that counts.
+    pub safe_home: u32,
+    /// Segments that the log since the superblock lies in.
+    pub since: Vec<Physical>,
+    /// Segments that the superblock does not need, but perhaps the one before it.
+    pub idle: Vec<Physical>,
+    /// Where tables go: the segment, and the offset in it.
+    pub tables: Option<(Physical, u64)>,
+    /// Whether nothing was written yet since opening.
+    pub fresh: bool,
+}
+
+impl Log {
+    /// A head for a part of this commit that goes here.
+    pub fn head(&self, uuid: [u8; 16], time: i64) -> PartHead {
+        PartHead {
+            magic: MAGIC,
+            checksum: 0,
+            uuid,
+            segment: self.segment,
+            at: self.at,
+            len: 0,
+            kind: LOG,
+            flags: 0,
+            sequence: self.tried,
+            epoch: self.epoch,
+            before: self.before,
+            durable: self.sequence,
+            next: self.next[0].0,
+            spare: self.next[1].0,
+            body_checksum: 0,
+            part: 0,
+            first_slot: self.slot,
+            slots: 0,
+            rows_at: 0,
+            rows_stored: 0,
+            rows_plain: 0,
+            rows_codec: 0,
+            reserved: 0,
+            rows_checksum: 0,
+            time,
+            rows_hash: [0; 32],
+        }
+    }
+}
+
+/// Marks the last part of a commit.
+pub(crate) const fn flags(last: bool) -> u32 {
+    if last { LAST } else { 0 }
+}
+
+impl<D: Device> Volume<D> {
+    /// How much still fits into the open segment.
+    pub(crate) const fn room(&self, log: &Log) -> u64 {
+        self.shape.segment_room - log.at
+    }
+
+    /// Bytes of a part with its padding.
+    pub(crate) fn padded(&self, len: usize) -> u64 {
+        (len as u64).next_multiple_of(self.shape.unit.into())
+    }
+
+    /// A barrier: what was written is safe.
+    pub(crate) fn barrier(&self, log: &mut Log) -> Result<()> {
+        self.device.flush()?;
+        log.good = Good { name: log.before, next: log.next.to_vec() };
+        Ok(())
+    }
+
+    /// Begins a stretch again. A zone must be, others are simply written over: nothing there is needed.
+    pub(crate) fn begin(&self, physical: Physical, condition: Condition) -> Result<u64> {
+        if self.device.geometry().zones.is_some() {
+            self.device.discard(self.place(physical), self.shape.segment_len)?;
+        }
+        let mut segments = self.segments_mut();
+        let number = segments.next_number();
+        segments.begin(physical, number, condition);
+        Ok(number)
+    }
+
+    /// Goes on in the next segment. What was written is safe then.
+    pub(crate) fn advance(&self, log: &mut Log, reserve: usize) -> Result<()> {
+        self.barrier(log)?;
+        let to = log.next[0];
+        self.go_on(log, to, reserve)
+    }
+
+    /// Goes on in `to`, one of the segments that were named.
+    fn go_on(&self, log: &mut Log, to: Physical, reserve: usize) -> Result<()> {
+        let next = {
+            let mut segments = self.segments_mut();
+            let left: Vec<_> = log.good.next.iter().copied().filter(|&one| one != to).collect();
+            let mut next = left;
+            let missing = NEXT.saturating_sub(next.len());
+            if segments.free() < reserve + missing {
+                return Err(Error::NoSpace);
+            }
+            for _ in 0..missing {
+                let more = segments.take(Condition::Next).ok_or(Error::NoSpace)?;
+                next.push(more);
+            }
+            next
+        };
+        let number = match self.begin(to, Condition::Log) {
+            Ok(number) => number,
+            Err(error) => {
+                self.give_back(&log.good, &next);
+                return Err(error);
+            }
+        };
+        log.good.next.retain(|&one| one != to);
+        log.since.push(to);
+        (log.physical, log.segment, log.at, log.slot) = (to, number, 0, 0);
+        log.next = [next[0], next[1]];
+        Ok(())
+    }
+
+    fn give_back(&self, good: &Good, taken: &[Physical]) {
+        let mut segments = self.segments_mut();
+        for &one in taken.iter().filter(|one| !good.next.contains(one)) {
+            segments.set(one, Condition::Free);
+        }
+    }
+
+    /// After a failure: goes on in another segment that the last safe part names, as if nothing had been
+    /// written since.
+    pub(crate) fn relocate(&self, log: &mut Log, written: bool) -> Result<()> {
+        if written {
+            // The stretch refused bytes. It stays in its place in the log, and is never taken again.
+            let mut segments = self.segments_mut();
+            if log.at == 0 {
+                segments.set(log.physical, Condition::Bad);
+            }
+        }
+        {
+            // Names that no safe part has told are nobody's.
+            let mut segments = self.segments_mut();
+            for one in log.next {
+                if !log.good.next.contains(&one) {
+                    segments.set(one, Condition::Free);
+                }
+            }
+        }
+        log.next = [Physical(0); NEXT];
+        log.before = log.good.name;
+        let mut last = Error::Damaged(Damage::Segment);
+        for to in log.good.next.clone() {
+            match self.go_on(log, to, 0) {
+                Ok(()) => return Ok(()),
+                Err(error) => last = error,
+            }
+            log.good.next.retain(|&one| one != to);
+        }
+        Err(last)
+    }
+
+    /// Writes a part at the end of the log.
+    pub(crate) fn put_part(
+        &self,
+        log: &mut Log,
+        head: &mut PartHead,
+        part: &mut Vec<u8>,
+    ) -> Result<()> {
+        let len = self.padded(part.len());
+        if len > self.room(log) {
+            return Err(Error::Damaged(Damage::Segment));
+        }
+        part.resize(len as usize, 0);
+        let name = head.seal(part);
+        self.device.write(self.place(log.physical) + log.at, part)?;
+        log.at += len;
+        log.slot += head.slots;
+        log.before = name;
+        Ok(())
+    }
+}
+
+/// Whether another segment may help against this.
+pub(crate) const fn may_relocate(error: &Error) -> bool {
+    match error {
+        Error::Device(fault) => !matches!(fault, Fault::NoSpace | Fault::ReadOnly | Fault::Gone),
+        _ => false,
+    }
+}
+
+/// The stretches that a superblock names as those where the log goes on.
+pub(crate) fn named(superblock: &Superblock) -> [Physical; NEXT] {
+    [Physical(superblock.log_next), Physical(superblock.log_spare)]
+}
+
+/// Takes the stretches that were named, and only those, out of what is free.
+pub(crate) fn hold(segments: &mut Segments, next: &[Physical]) -> Result<()> {
+    let held = segments.rows().iter().filter(|row| row.condition == Condition::Next);
+    for physical in held.map(|row| row.physical).collect::<Vec<_>>() {
+        segments.set(physical, Condition::Free);
+    }
+    for &one in next {
+        match segments.get(one).map(|row| row.condition) {
+            Some(Condition::Free) => segments.set(one, Condition::Next),
+            _ => return Err(Damage::Segment.into()),
+        }
+    }
+    Ok(())
+}

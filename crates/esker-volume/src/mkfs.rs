@@ -1,0 +1,140 @@
+//! Making a volume.
+//!
+//! Above: the command. Invariant: when it returns, the volume is safe and holds a root directory; before its
+//! last barrier there is no volume.
+
+use esker::{Attr, Ino, Kind};
+use esker_stone::rows::inodes::Inode;
+use esker_stone::{Setting, cache::Cache};
+
+use crate::commit::{Sink, Source};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::limits::{
+    SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX,
+};
+use crate::recovery::open;
+use crate::superblock::Superblock;
+use crate::volume::{Options, Volume};
+
+/// What a new volume is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Making {
+    /// In bytes; of a zoned device, the length of its zones.
+    pub segment_len: u64,
+    /// The largest piece that is compressed as one.
+    pub block_len: u32,
+    /// How.
+    pub setting: Setting,
+    /// How many copies of the superblock.
+    pub copies: u32,
+    /// A name for people.
+    pub label: [u8; 32],
+    /// A name for machines.
+    pub uuid: [u8; 16],
+    /// The root directory.
+    pub root: Attr,
+    /// When: seconds since 1970.
+    pub born: i64,
+}
+
+/// The segment length that fits a device best.
+#[must_use]
+pub fn segment_len(size: u64) -> u64 {
+    const USUAL: u64 = 8 << 20;
+    const COUNT: u64 = 256;
+    let wanted = (size / COUNT).next_power_of_two().min(USUAL);
+    let least = size.div_ceil(SEGMENTS_MAX).next_power_of_two();
+    wanted.max(least).clamp(SEGMENT_LEN_MIN, SEGMENT_LEN_MAX)
+}
+
+/// Tells of the root directory.
+struct First(Attr);
+
+impl Source for First {
+    fn tell(&self, to: &mut dyn Sink) -> Result<()> {
+        let attr = Attr {
+            kind: Kind::Directory,
+            nlink: 2,
+            parent: Ino::ROOT,
+            size: 0,
+            blocks: 0,
+            ..self.0
+        };
+        to.inode(Inode { ino: Ino::ROOT, attr, inline: Vec::new() });
+        to.inodes(Ino::ROOT.0 + 1, 1);
+        Ok(())
+    }
+}
+
+fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
+    let geometry = device.geometry();
+    let (segment_len, segment_room) = match geometry.zones {
+        Some(zones) => (zones.len, zones.capacity),
+        None => (making.segment_len, making.segment_len),
+    };
+    if !segment_len.is_power_of_two() {
+        return Err(Error::Setting("a segment's length must be a power of two"));
+    }
+    let count = geometry.size / segment_len;
+    if count < SEGMENTS_MIN {
+        return Err(Error::Setting("the device is too small for segments of this length"));
+    }
+    if count > SEGMENTS_MAX {
+        return Err(Error::Setting("the device is too large for segments of this length"));
+    }
+    let home = 2 * making.copies;
+    Ok(Superblock {
+        generation: 1,
+        size: count * segment_len,
+        label: making.label,
+        segment_len,
+        segment_room,
+        unit: geometry.unit,
+        block_len: making.block_len,
+        codec: making.setting.codec.number().into(),
+        level: making.setting.level.cast_unsigned(),
+        copies: making.copies,
+        born: making.born,
+        log_physical: home,
+        log_next: home + 1,
+        log_spare: home + 2,
+        log_segment: 1,
+        ..Superblock::new(making.uuid)
+    })
+}
+
+/// Makes a volume on a device, whatever was there.
+///
+/// # Errors
+/// `Setting` for what does not fit; what the device says.
+pub fn make(device: impl Device, making: &Making) -> Result<()> {
+    let shape = shape(&device, making)?;
+    // What an earlier volume left must not count any more, wherever it had its superblocks.
+    let steps = SUPERBLOCKS_MAX.min(shape.segment_room / SUPERBLOCK_STEP);
+    let zeros = vec![0; (steps * SUPERBLOCK_STEP) as usize];
+    for number in 0..u64::from(shape.homes()) {
+        let at = number * shape.segment_len;
+        if device.geometry().zones.is_some() {
+            device.discard(at, shape.segment_len)?;
+        } else {
+            device.write(at, &zeros)?;
+        }
+    }
+    if device.geometry().zones.is_some() {
+        device.discard(u64::from(shape.log_physical) * shape.segment_len, shape.segment_len)?;
+    }
+    device.flush()?;
+    // Checks what was put together as it will be checked for ever.
+    Superblock::parse(&shape.sealed()).map_err(|_| Error::Setting("these sizes do not fit"))?;
+    let mut bytes = vec![0; SUPERBLOCK_STEP as usize];
+    bytes[..Superblock::SIZE].copy_from_slice(&shape.sealed());
+    for copy in 0..u64::from(shape.copies) {
+        device.write(2 * copy * shape.segment_len, &bytes)?;
+    }
+    device.flush()?;
+    let options =
+        Options { write: true, cache: Cache::new(1 << 20), now: || 0, recent_len: 1 << 20 };
+    let volume: Volume<_> = open(device, options)?;
+    volume.commit(&First(making.root))
+}

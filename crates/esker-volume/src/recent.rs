@@ -1,0 +1,251 @@
+//! What came since the layers were settled, in memory: the sum of all deltas in the log.
+//!
+//! Above: `stack` looks here first. Invariant: after a delta was applied every key that it named has exactly the
+//! value that it gave; what is gone here hides what is below.
+
+use std::collections::BTreeMap;
+
+use esker::Ino;
+use esker::limits::FILE_SIZE_MAX;
+use esker_stone::key::kind;
+use esker_stone::rows::blocks::BlockRow;
+use esker_stone::rows::extents::{BlockName, Content, Extent, Place};
+use esker_stone::rows::inodes::Inode;
+use esker_stone::rows::names::Named;
+
+use crate::delta::Delta;
+use crate::error::{Damage, Result};
+use crate::rows::Move;
+
+/// Where a file's bytes end at the latest.
+pub const END: u64 = FILE_SIZE_MAX;
+
+/// A stretch of a file: where it begins, how long it is, where its bytes are (nowhere: a hole).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Where it begins in the file.
+    pub start: u64,
+    /// In bytes.
+    pub len: u64,
+    /// Where its bytes are.
+    pub place: Option<Place>,
+}
+
+impl Run {
+    /// Its end in the file.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.start + self.len
+    }
+
+    /// The part of it from `from` to `to`, if there is any.
+    #[must_use]
+    pub fn within(&self, from: u64, to: u64) -> Option<Self> {
+        let (start, end) = (self.start.max(from), self.end().min(to));
+        let skip = start.saturating_sub(self.start);
+        let moved = |place: Place| Place { offset: place.offset + skip as u32, ..place };
+        (start < end).then(|| Self { start, len: end - start, place: self.place.map(moved) })
+    }
+}
+
+/// Runs of one file that do not overlap: what was said of it last.
+#[derive(Clone, Debug, Default)]
+pub struct Runs(BTreeMap<u64, Run>);
+
+impl Runs {
+    /// This run replaces whatever was said of its bytes.
+    pub fn put(&mut self, run: Run) {
+        if run.len == 0 {
+            return;
+        }
+        let before = self.0.range(..run.start).next_back().map(|(_, before)| *before);
+        if let Some(before) = before.filter(|before| before.end() > run.start) {
+            self.0.insert(before.start, Run { len: run.start - before.start, ..before });
+            self.0.extend(before.within(run.end(), END).map(|rest| (rest.start, rest)));
+        }
+        while let Some((&start, &over)) = self.0.range(run.start..run.end()).next() {
+            self.0.remove(&start);
+            self.0.extend(over.within(run.end(), END).map(|rest| (rest.start, rest)));
+        }
+        self.0.insert(run.start, run);
+    }
+
+    /// What was said of the bytes from `at` on: the run that holds it, or `Err` with where the next one begins.
+    pub fn at(&self, at: u64) -> core::result::Result<Run, u64> {
+        let holding = self.0.range(..=at).next_back().filter(|(_, run)| run.end() > at);
+        match holding.and_then(|(_, run)| run.within(at, END)) {
+            Some(run) => Ok(run),
+            None => Err(self.0.range(at..).next().map_or(END, |(&start, _)| start)),
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Run> {
+        self.0.values()
+    }
+}
+
+/// The runs of a row.
+///
+/// # Errors
+/// `Commit` for a row that only an image may have.
+pub fn runs(row: &Extent) -> Result<Vec<Run>> {
+    let Content::Pieces(pieces) = &row.content else { return Err(Damage::Commit.into()) };
+    let mut start = row.start;
+    let mut all = Vec::with_capacity(pieces.len());
+    for (index, piece) in pieces.iter().enumerate() {
+        let last = index + 1 == pieces.len() && row.len.is_none();
+        let len = if last { END - start } else { piece.len };
+        all.push(Run { start, len, place: piece.place });
+        start += len;
+    }
+    Ok(all)
+}
+
+/// All that was said since.
+#[derive(Clone, Debug, Default)]
+pub struct Recent {
+    /// Inodes; `None`: gone, with all that it had.
+    pub inodes: BTreeMap<Ino, Option<Inode>>,
+    /// Names.
+    pub names: BTreeMap<(Ino, Vec<u8>), Option<Named>>,
+    /// Places in listings.
+    pub places: BTreeMap<(Ino, u64), Option<Vec<u8>>>,
+    /// Extended attributes.
+    pub xattrs: BTreeMap<(Ino, Vec<u8>), Option<Vec<u8>>>,
+    /// Content.
+    pub extents: BTreeMap<Ino, Runs>,
+    /// References; 0: the block is gone.
+    pub refs: BTreeMap<BlockName, u64>,
+    /// Blocks.
+    pub blocks: BTreeMap<BlockName, BlockRow>,
+    /// Blocks that were moved.
+    pub moves: BTreeMap<BlockName, Move>,
+    /// Bytes that all this takes, in about.
+    pub bytes: usize,
+}
+
+/// Bytes that an entry takes, in about.
+const ENTRY_LEN: usize = 160;
+
+fn number(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(bytes.try_into().ok()?))
+}
+
+impl Recent {
+    /// Adds what a commit says. Counters and segments are somebody else's.
+    ///
+    /// # Errors
+    /// `Commit`.
+    pub fn apply(&mut self, delta: Delta) -> Result<()> {
+        for key in &delta.gone {
+            self.drop_key(key)?;
+        }
+        let rows = delta.inodes.len() + delta.names.len() + delta.places.len() + delta.xattrs.len();
+        let more = delta.gone.len() + delta.refs.len() + delta.blocks.len() + delta.extents.len();
+        let strings: usize = delta.names.iter().map(|row| 3 * row.name.len()).sum();
+        let values: usize = delta.xattrs.iter().map(|row| row.value.len()).sum();
+        self.bytes += (rows + more) * ENTRY_LEN + strings + values;
+        for row in delta.inodes {
+            self.bytes += row.inline.len() + size_of::<Inode>();
+            self.inodes.insert(row.ino, Some(row));
+        }
+        for row in delta.names {
+            self.names.insert((row.dir, row.name.clone()), Some(row));
+        }
+        for row in delta.places {
+            self.places.insert((row.dir, row.seq), Some(row.name));
+        }
+        for row in delta.xattrs {
+            self.xattrs.insert((row.ino, row.name), Some(row.value));
+        }
+        for row in delta.extents {
+            let own = self.extents.entry(row.ino).or_default();
+            for run in runs(&row)? {
+                own.put(run);
+                self.bytes += ENTRY_LEN;
+            }
+        }
+        self.blocks.extend(delta.blocks);
+        for row in delta.refs {
+            if row.bytes == 0 {
+                self.blocks.remove(&row.block);
+            }
+            self.refs.insert(row.block, row.bytes);
+        }
+        self.moves.extend(delta.moves.into_iter().map(|row| (row.block, row)));
+        Ok(())
+    }
+
+    fn drop_key(&mut self, key: &[u8]) -> Result<()> {
+        let split = key.split_first().and_then(|(kind, rest)| {
+            let (ino, rest) = rest.split_at_checked(8)?;
+            Some((*kind, Ino(number(ino)?), rest))
+        });
+        match split.ok_or(Damage::Commit)? {
+            (kind::INODE, ino, []) => {
+                self.inodes.insert(ino, None);
+                self.extents.remove(&ino);
+                let range = (ino, Vec::new())..(Ino(ino.0.saturating_add(1)), Vec::new());
+                let own: Vec<_> = self.xattrs.range(range).map(|(key, _)| key.clone()).collect();
+                own.iter().for_each(|key| drop(self.xattrs.remove(key)));
+            }
+            (kind::NAME, dir, name) => drop(self.names.insert((dir, name.to_vec()), None)),
+            (kind::PLACE, dir, seq) => {
+                let seq = number(seq).ok_or(Damage::Commit)?;
+                self.places.insert((dir, seq), None);
+            }
+            (kind::XATTR, ino, name) => drop(self.xattrs.insert((ino, name.to_vec()), None)),
+            _ => return Err(Damage::Commit.into()),
+        }
+        Ok(())
+    }
+
+    /// Whether nothing was said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inodes.is_empty()
+            && self.names.is_empty()
+            && self.places.is_empty()
+            && self.xattrs.is_empty()
+            && self.extents.is_empty()
+            && self.refs.is_empty()
+            && self.moves.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte is where the last run that holds it says, however runs overlap.
+    #[test]
+    fn the_last_word_on_a_byte_counts() {
+        let mut seed = 1u64;
+        let mut chance = |end: u64| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % end
+        };
+        for _ in 0..200 {
+            let (mut runs, mut bytes) = (Runs::default(), [None; 64]);
+            for slot in 0..12 {
+                let start = chance(60);
+                let len = 1 + chance(63 - start);
+                let block = BlockName { segment: 1, slot };
+                let place = (chance(4) > 0).then_some(Place { block, offset: 7 });
+                runs.put(Run { start, len, place });
+                for at in start..start + len {
+                    let own = place.map(|place| (slot, place.offset + (at - start) as u32));
+                    bytes[at as usize] = Some(own);
+                }
+            }
+            for (at, byte) in bytes.iter().enumerate() {
+                let found = runs.at(at as u64).ok();
+                let said = found.map(|run| run.place.map(|p| (p.block.slot, p.offset)));
+                assert_eq!(said, *byte, "byte {at}");
+            }
+        }
+    }
+}

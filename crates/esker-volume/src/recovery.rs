@@ -1,0 +1,345 @@
+//! Opening a volume: the newest superblock, its root, and every commit behind it that is whole.
+//!
+//! Above: `mkfs`, homes, verbs. Below: `part`, `root`. Invariant: opening writes nothing, so it can be cut and
+//! begun again as often as it likes; a commit that a later one proves safe is there, or opening fails and says so.
+
+use crate::commit::absorb;
+use crate::delta::Delta;
+use crate::device::Device;
+use crate::error::{Damage, Error, Result};
+use crate::limits::{NEXT, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX};
+use crate::log::{Good, Log, hold, named};
+use crate::part::{LOG, MAGIC, PartHead};
+use crate::root;
+use crate::segments::{Condition, Physical, Segments};
+use crate::settle::idle;
+use crate::stack::State;
+use crate::superblock::Superblock;
+use crate::volume::{Options, Volume};
+
+/// A superblock that counts, and where it lies: which segment of a pair, which step.
+type Found = (Superblock, (u32, u64));
+
+/// The superblocks of one segment; of a device that is read for the first time, just the one at `at`.
+fn superblock_at(device: &impl Device, at: u64) -> Result<Superblock> {
+    let mut bytes = [0; Superblock::SIZE];
+    device.read(at, &mut bytes)?;
+    Superblock::parse(&bytes)
+}
+
+/// Any superblock of the volume: they begin at the first byte, or where the second segment may.
+fn any(device: &impl Device) -> Result<Superblock> {
+    let mut first = None;
+    let mut places = vec![0];
+    let mut len = SEGMENT_LEN_MIN;
+    while len <= SEGMENT_LEN_MAX && len < device.geometry().size {
+        places.push(len);
+        len *= 2;
+    }
+    for at in places {
+        for step in 0..SUPERBLOCKS_MAX {
+            match superblock_at(device, at + step * SUPERBLOCK_STEP) {
+                Ok(found) if at == 0 || found.segment_len == at => return Ok(found),
+                Err(error @ Error::Stone(_)) => return Err(error),
+                Err(error) => {
+                    let told = first.get_or_insert(error);
+                    if matches!(error, Error::Device(_)) {
+                        *told = error;
+                    }
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+    Err(first.unwrap_or(Error::Damaged(Damage::NoVolume)))
+}
+
+/// The newest superblock.
+fn newest(device: &impl Device) -> Result<Found> {
+    let one = any(device)?;
+    if device.geometry().size < one.size {
+        return Err(Damage::Shortened.into());
+    }
+    let mut best: Option<Found> = None;
+    let mut bytes = vec![0; (one.steps() * SUPERBLOCK_STEP) as usize];
+    for number in 0..one.homes() {
+        if let Err(error) = device.read(u64::from(number) * one.segment_len, &mut bytes) {
+            if number + 1 == one.homes() && best.is_none() {
+                return Err(error.into());
+            }
+            continue;
+        }
+        for (step, bytes) in (0..).zip(bytes.chunks(SUPERBLOCK_STEP as usize)) {
+            let Ok(found) = Superblock::parse(bytes) else { continue };
+            let same = found.uuid == one.uuid && found.segment_len == one.segment_len;
+            let newer = best.as_ref().is_none_or(|(best, _)| best.generation < found.generation);
+            if same && newer {
+                best = Some((found, (number % 2, step)));
+            }
+        }
+    }
+    best.ok_or_else(|| Damage::NoVolume.into())
+}
+
+/// A part that was found.
+struct Part {
+    head: PartHead,
+    physical: Physical,
+}
+
+/// Walks the log.
+struct Walk<'a, D> {
+    device: &'a D,
+    superblock: Superblock,
+    /// Parts in their order, each naming the one before it.
+    parts: Vec<Part>,
+}
+
+impl<D: Device> Walk<'_, D> {
+    fn head_at(&self, physical: Physical, at: u64) -> Result<Option<PartHead>> {
+        let own = &self.superblock;
+        if physical.0 >= own.segments() || at + own.unit as u64 > own.segment_room {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; own.unit as usize];
+        let place = u64::from(physical.0) * own.segment_len + at;
+        self.device.read(place, &mut bytes)?;
+        let head = PartHead::parse(&bytes, &own.uuid);
+        Ok(head
+            .filter(|head| head.at == at && head.kind == LOG && at + head.len <= own.segment_room))
+    }
+
+    /// How many parts to keep for this one to follow: it names one of them, or the superblock's.
+    fn follows(&self, head: &PartHead) -> Option<usize> {
+        let at = self.parts.iter().rposition(|part| part.head.checksum == head.before);
+        let first = || (head.before == self.superblock.log_before).then_some(0);
+        at.map(|at| at + 1).or_else(first)
+    }
+
+    /// The end of the log: where the next part would lie, and where else it may.
+    fn end(&self) -> (Physical, u64, u64, [Physical; NEXT]) {
+        match self.parts.last() {
+            Some(part) => {
+                let (head, next) = (&part.head, [part.head.next, part.head.spare]);
+                (part.physical, head.segment, head.at + head.len, next.map(Physical))
+            }
+            None => {
+                let own = &self.superblock;
+                (Physical(own.log_physical), own.log_segment, own.log_at, named(own))
+            }
+        }
+    }
+
+    /// The part here, if it follows one that was found; how many to keep for it. One that takes the place of
+    /// others, since they failed, must be whole: else it failed too, and what was written in their place since
+    /// counts.
+    fn part_at(&self, physical: Physical, at: u64) -> Result<Option<(usize, Part)>> {
+        let Some(head) = self.head_at(physical, at)? else { return Ok(None) };
+        let part = Part { head, physical };
+        match self.follows(&part.head) {
+            Some(keep) if keep == self.parts.len() || self.holds(&part)? => Ok(Some((keep, part))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The next part, wherever it is.
+    fn step(&self) -> Result<Option<(usize, Part)>> {
+        let (physical, segment, at, next) = self.end();
+        let behind = self.part_at(physical, at)?;
+        if let Some(found) = behind.filter(|(_, part)| part.head.segment == segment) {
+            return Ok(Some(found));
+        }
+        for physical in next {
+            let found = self.part_at(physical, 0)?;
+            if let Some(found) = found.filter(|(_, part)| part.head.segment > segment) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn run(&mut self) -> Result<()> {
+        while let Some((keep, part)) = self.step()? {
+            self.parts.truncate(keep);
+            self.parts.push(part);
+        }
+        Ok(())
+    }
+
+    /// The newest commit that is proven safe by what came after it.
+    fn proven(&self) -> u64 {
+        let heads = self.parts.iter().map(|part| part.head.durable);
+        heads.max().unwrap_or(0).max(self.superblock.sequence)
+    }
+
+    /// Whether all bytes of a part are as they were written.
+    fn holds(&self, part: &Part) -> Result<bool> {
+        let mut bytes = vec![0; part.head.len as usize];
+        let at = u64::from(part.physical.0) * self.superblock.segment_len + part.head.at;
+        self.device.read(at, &mut bytes)?;
+        Ok(part.head.holds(&bytes))
+    }
+
+    /// Parts that no barrier is known behind are believed only byte by byte.
+    fn doubt(&mut self) -> Result<()> {
+        let proven = self.proven();
+        let first = self.parts.iter().position(|part| part.head.sequence > proven);
+        for at in first.unwrap_or(self.parts.len())..self.parts.len() {
+            if !self.holds(&self.parts[at])? {
+                self.parts.truncate(at);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits from the first: the numbers of their parts, whole ones only.
+    fn commits(&self) -> Vec<std::ops::Range<usize>> {
+        let mut commits = Vec::new();
+        let mut begin = 0;
+        for (at, part) in self.parts.iter().enumerate() {
+            let first = part.head.part == 0;
+            let other = at > begin && part.head.sequence != self.parts[begin].head.sequence;
+            if first || other {
+                begin = at;
+            }
+            if part.head.is_last() && at - begin == part.head.part as usize {
+                commits.push(begin..at + 1);
+                begin = at + 1;
+            }
+        }
+        commits
+    }
+
+    /// Whether something behind the end proves that a commit is missing.
+    fn lost(&self, sequence: u64) -> Result<bool> {
+        let (physical, segment, at, next) = self.end();
+        let own = &self.superblock;
+        let proves = |head: &PartHead| head.segment >= segment && head.durable > sequence;
+        let mut rest = vec![0; (own.segment_room - at) as usize];
+        self.device.read(u64::from(physical.0) * own.segment_len + at, &mut rest)?;
+        for unit in rest.chunks(own.unit as usize) {
+            if unit.starts_with(&MAGIC)
+                && PartHead::parse(unit, &own.uuid).is_some_and(|head| proves(&head))
+            {
+                return Ok(true);
+            }
+        }
+        for physical in next {
+            if self.head_at(physical, 0)?.is_some_and(|head| proves(&head)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn root_of(device: &impl Device, superblock: &Superblock) -> Result<(State, Segments)> {
+    let count = superblock.segments();
+    let Some(page) = superblock.root()? else {
+        let mut segments = Segments::new(count, superblock.homes());
+        let physical = Physical(superblock.log_physical);
+        segments.begin(physical, superblock.log_segment, Condition::Log);
+        return Ok((State::default(), segments));
+    };
+    let mut stored = vec![0; page.stored as usize];
+    let at = u64::from(superblock.root_physical) * superblock.segment_len + page.at;
+    device.read(at, &mut stored)?;
+    page.verify(&stored)?;
+    let (state, mut segments) = root::decode(&page.open(&stored, &[])?, count)?;
+    let live = segments.live(page.segment) + u64::from(page.stored);
+    segments.set_live(page.segment, live)?;
+    Ok((state, segments))
+}
+
+/// Opens the volume on a device. Writes nothing.
+///
+/// # Errors
+/// `Damaged`, `Stone` for what is wrong with the volume; what the device says.
+pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
+    let (superblock, home) = newest(&device)?;
+    let (mut state, mut segments) = root_of(&device, &superblock)?;
+    let keep = [Physical(superblock.log_physical), Physical(superblock.root_physical)];
+    let idle = idle(&segments, &keep);
+    let mut walk = Walk { device: &device, superblock, parts: Vec::new() };
+    walk.run()?;
+    walk.doubt()?;
+    let commits = walk.commits();
+    let last = commits.last().map_or(0, |parts| parts.end);
+    let sequence =
+        last.checked_sub(1).map_or(superblock.sequence, |at| walk.parts[at].head.sequence);
+    let tried = walk.parts.iter().map(|part| part.head.sequence).max().unwrap_or(0).max(sequence);
+    if walk.proven() > sequence || walk.lost(sequence)? {
+        return Err(Damage::LostCommit.into());
+    }
+    let mut since = vec![Physical(superblock.log_physical)];
+    // The log goes on behind the last part that is whole, even if its commit is not.
+    for part in &walk.parts {
+        if segments.find(part.head.segment) != Some(part.physical) {
+            begin(&mut segments, part, &mut since)?;
+        }
+    }
+    let (physical, segment, at, next) = walk.end();
+    hold(&mut segments, &next)?;
+    for parts in commits {
+        let mut delta = Delta::default();
+        for part in &walk.parts[parts] {
+            read_rows(&device, &superblock, part, &mut delta)?;
+        }
+        absorb(&mut state, &mut segments, delta)?;
+    }
+    // Numbers that were given out and lost are not given out again.
+    let skip = segments.next_number() + u64::from(superblock.segments());
+    segments.skip_numbers(skip);
+    let before = walk.parts.last().map_or(superblock.log_before, |part| part.head.checksum);
+    let slot = match walk.parts.last() {
+        Some(part) => part.head.first_slot + part.head.slots,
+        None => superblock.log_slot,
+    };
+    let epoch = walk.parts.iter().map(|part| part.head.epoch).max().unwrap_or(0);
+    let log = Log {
+        physical,
+        segment,
+        at,
+        slot,
+        before,
+        next,
+        good: Good { name: before, next: next.to_vec() },
+        sequence,
+        tried,
+        epoch: epoch.max(superblock.epoch) + 1,
+        superblock,
+        home,
+        safe_home: home.0,
+        since,
+        idle,
+        tables: None,
+        fresh: true,
+    };
+    drop(walk);
+    Ok(Volume::with(device, options, log, (segments, state)))
+}
+
+/// A segment that the log went on in.
+fn begin(segments: &mut Segments, part: &Part, since: &mut Vec<Physical>) -> Result<()> {
+    let condition = segments.get(part.physical).map(|row| row.condition);
+    if part.head.at != 0 || !matches!(condition, Some(Condition::Free | Condition::Next)) {
+        return Err(Damage::Segment.into());
+    }
+    segments.begin(part.physical, part.head.segment, Condition::Log);
+    since.push(part.physical);
+    Ok(())
+}
+
+fn read_rows(
+    device: &impl Device,
+    superblock: &Superblock,
+    part: &Part,
+    delta: &mut Delta,
+) -> Result<()> {
+    let page = part.head.rows()?;
+    let mut stored = vec![0; page.stored as usize];
+    device.read(u64::from(part.physical.0) * superblock.segment_len + page.at, &mut stored)?;
+    page.verify(&stored)?;
+    delta.read(&page.open(&stored, &[])?, part.head.segment)
+}

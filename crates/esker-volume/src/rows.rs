@@ -1,0 +1,144 @@
+//! Rows that only a volume has, all of numbers.
+//!
+//! Above: `delta`, `root`. Below: esker-stone's columns. Invariant: a row that was read lies in its range.
+
+use esker::Ino;
+use esker_stone::key::kind;
+use esker_stone::rows::extents::BlockName;
+use esker_stone::rows::numbers::NumberRow;
+
+type Result<T> = esker_stone::Result<T>;
+
+fn short(number: u64) -> Result<u32> {
+    u32::try_from(number).map_err(|_| esker_stone::Damage::Range.into())
+}
+
+/// How many bytes of files name a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refs {
+    /// The block.
+    pub block: BlockName,
+    /// 0: the block is gone.
+    pub bytes: u64,
+}
+
+impl NumberRow<3> for Refs {
+    const KIND: u8 = kind::REFS;
+    const KEYS: usize = 2;
+
+    fn numbers(&self) -> [u64; 3] {
+        [self.block.segment, self.block.slot.into(), self.bytes]
+    }
+
+    fn from_numbers([segment, slot, bytes]: [u64; 3]) -> Result<Self> {
+        Ok(Self { block: BlockName { segment, slot: short(slot)? }, bytes })
+    }
+}
+
+/// Blocks that lie elsewhere than where they were born.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// The first.
+    pub block: BlockName,
+    /// How many slots.
+    pub count: u32,
+    /// The segment where they lie now.
+    pub to: u64,
+    /// Offset there less offset in the block index.
+    pub shift: u64,
+}
+
+impl Move {
+    /// Whether it says where this block lies.
+    #[must_use]
+    pub const fn holds(&self, block: BlockName) -> bool {
+        self.block.segment == block.segment
+            && self.block.slot <= block.slot
+            && block.slot - self.block.slot < self.count
+    }
+}
+
+impl NumberRow<5> for Move {
+    const KIND: u8 = kind::MOVE;
+    const KEYS: usize = 2;
+
+    fn numbers(&self) -> [u64; 5] {
+        [self.block.segment, self.block.slot.into(), self.count.into(), self.to, self.shift]
+    }
+
+    fn from_numbers([segment, slot, count, to, shift]: [u64; 5]) -> Result<Self> {
+        let block = BlockName { segment, slot: short(slot)? };
+        Ok(Self { block, count: short(count)?, to, shift })
+    }
+}
+
+/// How many bytes of a segment somebody needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// Which.
+    pub segment: u64,
+    /// So many.
+    pub bytes: u64,
+}
+
+impl NumberRow<2> for Live {
+    const KIND: u8 = kind::LIVE;
+    const KEYS: usize = 1;
+
+    fn numbers(&self) -> [u64; 2] {
+        [self.segment, self.bytes]
+    }
+
+    fn from_numbers([segment, bytes]: [u64; 2]) -> Result<Self> {
+        Ok(Self { segment, bytes })
+    }
+}
+
+/// An inode without a name that somebody still used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Orphan(pub Ino);
+
+impl NumberRow<1> for Orphan {
+    const KIND: u8 = kind::ORPHAN;
+    const KEYS: usize = 1;
+
+    fn numbers(&self) -> [u64; 1] {
+        [self.0.0]
+    }
+
+    fn from_numbers([ino]: [u64; 1]) -> Result<Self> {
+        Ok(Self(Ino(ino)))
+    }
+}
+
+/// A counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Which.
+    pub number: u64,
+    /// What it says.
+    pub value: u64,
+}
+
+/// Numbers of counters.
+pub mod counter {
+    /// No inode has this number or one above it.
+    pub const NEXT_INO: u64 = 1;
+    /// Inodes in use.
+    pub const INODES: u64 = 2;
+    /// No segment has this number or one above it.
+    pub const NEXT_SEGMENT: u64 = 3;
+}
+
+impl NumberRow<2> for Counter {
+    const KIND: u8 = kind::COUNTER;
+    const KEYS: usize = 1;
+
+    fn numbers(&self) -> [u64; 2] {
+        [self.number, self.value]
+    }
+
+    fn from_numbers([number, value]: [u64; 2]) -> Result<Self> {
+        Ok(Self { number, value })
+    }
+}

@@ -1,0 +1,195 @@
+//! Segments: which stretch of the device is which segment now, and how much of it somebody needs.
+//!
+//! Above: `log`, `settle`, `recovery`. Invariant: a number names at most one stretch; only free stretches are taken.
+
+use std::collections::HashMap;
+
+use esker_stone::key::kind;
+use esker_stone::rows::numbers::NumberRow;
+
+use crate::error::{Damage, Result};
+
+/// A stretch of the device, by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Physical(pub u32);
+
+/// What a stretch is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// For nothing.
+    Free,
+    /// Parts of commits.
+    Log,
+    /// Tables and roots.
+    Tables,
+    /// It failed, and is left alone.
+    Bad,
+    /// Superblocks.
+    Home,
+    /// Named as the one where the log goes on.
+    Next,
+}
+
+impl Condition {
+    const ALL: [Self; 6] = [Self::Free, Self::Log, Self::Tables, Self::Bad, Self::Home, Self::Next];
+}
+
+/// A stretch and what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it is.
+    pub physical: Physical,
+    /// Its number in this life; 0: none.
+    pub number: u64,
+    /// Bytes that somebody needs.
+    pub live: u64,
+    /// What it is used for.
+    pub condition: Condition,
+    /// How often it was begun again.
+    pub erases: u64,
+}
+
+impl NumberRow<5> for Segment {
+    const KIND: u8 = kind::SEGMENT;
+    const KEYS: usize = 1;
+
+    fn numbers(&self) -> [u64; 5] {
+        let condition = self.condition as u64;
+        [self.physical.0.into(), self.number, self.live, condition, self.erases]
+    }
+
+    fn from_numbers(
+        [physical, number, live, condition, erases]: [u64; 5],
+    ) -> esker_stone::Result<Self> {
+        let range = esker_stone::Damage::Range;
+        let physical = Physical(u32::try_from(physical).map_err(|_| range)?);
+        let condition = usize::try_from(condition).ok().and_then(|at| Condition::ALL.get(at));
+        Ok(Self { physical, number, live, condition: *condition.ok_or(range)?, erases })
+    }
+}
+
+/// All stretches of a volume.
+#[derive(Clone, Debug, Default)]
+pub struct Segments {
+    rows: Vec<Segment>,
+    by_number: HashMap<u64, Physical>,
+    /// Where to look for the next free one: they take turns, so that all wear alike.
+    turn: usize,
+    next_number: u64,
+}
+
+impl Segments {
+    /// Of a new volume: the first `homes` of `count` hold superblocks.
+    #[must_use]
+    pub fn new(count: u32, homes: u32) -> Self {
+        let row = |number| Segment {
+            physical: Physical(number),
+            number: 0,
+            live: 0,
+            condition: if number < homes { Condition::Home } else { Condition::Free },
+            erases: 0,
+        };
+        let rows = (0..count).map(row).collect();
+        Self { rows, by_number: HashMap::new(), turn: 0, next_number: 1 }
+    }
+
+    /// From their rows, which must be all of them.
+    ///
+    /// # Errors
+    /// `Segment`.
+    pub fn from_rows(rows: Vec<Segment>, count: u32, next_number: u64) -> Result<Self> {
+        let mut by_number = HashMap::new();
+        let complete = rows.len() == count as usize
+            && (0..).zip(&rows).all(|(number, row)| row.physical == Physical(number));
+        for row in &rows {
+            let again = row.number != 0 && by_number.insert(row.number, row.physical).is_some();
+            if again || row.number >= next_number {
+                return Err(Damage::Segment.into());
+            }
+        }
+        if !complete {
+            return Err(Damage::Segment.into());
+        }
+        Ok(Self { rows, by_number, turn: 0, next_number })
+    }
+
+    /// All of them, in their order.
+    #[must_use]
+    pub fn rows(&self) -> &[Segment] {
+        &self.rows
+    }
+
+    /// Where the segment of this number lies.
+    #[must_use]
+    pub fn find(&self, number: u64) -> Option<Physical> {
+        self.by_number.get(&number).copied()
+    }
+
+    /// What is known of a stretch.
+    #[must_use]
+    pub fn get(&self, physical: Physical) -> Option<&Segment> {
+        self.rows.get(physical.0 as usize)
+    }
+
+    /// No segment has this number or one above it.
+    #[must_use]
+    pub const fn next_number(&self) -> u64 {
+        self.next_number
+    }
+
+    /// Numbers below this are not given out any more.
+    pub fn skip_numbers(&mut self, to: u64) {
+        self.next_number = self.next_number.max(to);
+    }
+
+    /// How many are free.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.rows.iter().filter(|row| row.condition == Condition::Free).count()
+    }
+
+    /// Takes a free stretch, the next in turn.
+    pub fn take(&mut self, condition: Condition) -> Option<Physical> {
+        let count = self.rows.len();
+        let order = (0..count).map(|step| (self.turn + step) % count);
+        let found = order.into_iter().find(|&at| self.rows[at].condition == Condition::Free)?;
+        self.turn = found + 1;
+        self.rows[found].condition = condition;
+        Some(Physical(found as u32))
+    }
+
+    /// Gives a stretch a number and a use.
+    pub fn begin(&mut self, physical: Physical, number: u64, condition: Condition) {
+        let Some(row) = self.rows.get_mut(physical.0 as usize) else { return };
+        self.by_number.remove(&row.number);
+        *row = Segment { number, condition, live: 0, erases: row.erases + 1, ..*row };
+        self.by_number.insert(number, physical);
+        self.next_number = self.next_number.max(number + 1);
+    }
+
+    /// Says what a stretch is used for.
+    pub fn set(&mut self, physical: Physical, condition: Condition) {
+        let Some(row) = self.rows.get_mut(physical.0 as usize) else { return };
+        row.condition = condition;
+        if matches!(condition, Condition::Free | Condition::Next | Condition::Bad) {
+            self.by_number.remove(&row.number);
+            (row.number, row.live) = (0, 0);
+        }
+    }
+
+    /// Says how much of a segment is needed.
+    ///
+    /// # Errors
+    /// `Segment` when there is no such segment.
+    pub fn set_live(&mut self, number: u64, live: u64) -> Result<()> {
+        let physical = self.find(number).ok_or(Damage::Segment)?;
+        self.rows[physical.0 as usize].live = live;
+        Ok(())
+    }
+
+    /// How much of a segment is needed; 0 of one that is not known.
+    #[must_use]
+    pub fn live(&self, number: u64) -> u64 {
+        self.find(number).and_then(|physical| self.get(physical)).map_or(0, |row| row.live)
+    }
+}

@@ -1,0 +1,389 @@
+//! Settling: what came recently becomes tables, the superblock goes on to where the log is now, and segments
+//! that nobody needs any more are free.
+//!
+//! Above: `commit`, before it begins. Below: `merge`, `root`. Invariant: nothing that the superblock on the
+//! device needs is given away before its successor is safe.
+
+use esker_stone::rows::tables::TableRow;
+use esker_stone::{PageRef, Sealed, tree};
+
+use crate::device::{Device, Fault};
+use crate::error::{Damage, Error, Result};
+use crate::limits::{SUPERBLOCK_STEP, TABLE_LEN};
+use crate::log::Log;
+use crate::merge::{Fresh, Range, leaves, rows};
+use crate::part::{PartHead, TABLES, append_page};
+use crate::recent::Recent;
+use crate::root;
+use crate::segments::{Condition, Physical, Segments};
+use crate::stack::State;
+use crate::superblock::Superblock;
+use crate::volume::Volume;
+
+/// Bytes that a leaf takes in the page above it, at most.
+const CHILD_LEN: usize = 400;
+/// Tables that are merged at once.
+const AT_ONCE: usize = 8;
+
+/// A settling on its way.
+struct Settling<'a, D> {
+    volume: &'a Volume<D>,
+    /// The end of the log, of which only the open segment of tables changes.
+    log: &'a mut Log,
+    /// Stretches that were taken.
+    taken: Vec<Physical>,
+}
+
+impl<D: Device> Settling<'_, D> {
+    /// Where so many bytes of tables can go.
+    fn room(&mut self, len: u64) -> Result<(Physical, u64, u64)> {
+        if len > self.volume.shape.segment_room {
+            return Err(Damage::Table.into());
+        }
+        if let Some((physical, at)) = self.log.tables
+            && at + len <= self.volume.shape.segment_room
+            && let Some(row) = self.volume.segments().get(physical)
+        {
+            return Ok((physical, row.number, at));
+        }
+        let physical = self.volume.segments_mut().take(Condition::Tables);
+        let physical = physical.ok_or(Error::NoSpace)?;
+        self.taken.push(physical);
+        let number = self.volume.begin(physical, Condition::Tables)?;
+        self.log.tables = Some((physical, 0));
+        Ok((physical, number, 0))
+    }
+
+    /// Writes a part with pages.
+    fn put(
+        &mut self,
+        mut part: Vec<u8>,
+        (physical, segment, at): (Physical, u64, u64),
+    ) -> Result<()> {
+        let volume = self.volume;
+        let mut head = self.log.head(volume.shape.uuid, (volume.now)());
+        (head.segment, head.at, head.kind) = (segment, at, TABLES);
+        (head.before, head.sequence) = (0, self.log.sequence);
+        head.first_slot = 0;
+        let len = volume.padded(part.len());
+        part.resize(len as usize, 0);
+        head.seal(&mut part);
+        self.log.tables = Some((physical, at + len));
+        volume.device.write(volume.place(physical) + at, &part)?;
+        Ok(())
+    }
+
+    /// Writes leaves as tables.
+    fn tables(&mut self, leaves: &[tree::Leaf], to: &mut Vec<TableRow>) -> Result<()> {
+        let unit = self.volume.shape.unit as usize;
+        let limit = TABLE_LEN.min(self.volume.shape.segment_room as usize - PartHead::SIZE - unit);
+        let mut from = 0;
+        while from < leaves.len() {
+            let (mut end, mut len) = (from, 0);
+            while end < leaves.len() {
+                let own = leaves[end].plain.len() + CHILD_LEN;
+                if end > from && len + own > limit {
+                    break;
+                }
+                (end, len) = (end + 1, len + own);
+            }
+            let place = self.room(self.volume.padded(PartHead::SIZE + len))?;
+            let mut part = vec![0; PartHead::SIZE];
+            let writing = self.volume.writing();
+            let top = writing.build_in(&leaves[from..end], (place.1, place.2), &mut part)?;
+            let bytes = (part.len() - PartHead::SIZE) as u64;
+            self.put(part, place)?;
+            to.push(TableRow { layer: 0, key: leaves[from].key.clone(), top, bytes });
+            from = end;
+        }
+        Ok(())
+    }
+
+    /// The tables of a range, with what came laid over them.
+    fn merge(
+        &mut self,
+        (state, fresh): (&State, &Fresh<'_>),
+        (tables, range): (std::ops::Range<usize>, &Range),
+        to: &mut Vec<TableRow>,
+    ) -> Result<()> {
+        let mut below = Vec::new();
+        for table in tables {
+            self.volume.stack(state).leaves(table, &mut |leaf| rows(leaf, &mut below))?;
+        }
+        let merged = fresh.over(below, range)?;
+        self.tables(&leaves(merged, self.volume.writing().measure()), to)
+    }
+
+    /// All tables as they are to be; and those that are no more.
+    fn all(&mut self, state: &State) -> Result<(Vec<TableRow>, Vec<TableRow>)> {
+        let fresh = Fresh::new(&state.recent);
+        let worn = self.worn(state);
+        let (mut new, mut old) = (Vec::new(), Vec::new());
+        let count = state.tables.len();
+        let range = |from: usize, to: usize| Range {
+            from: if from == 0 { Vec::new() } else { state.tables[from].key.clone() },
+            to: state.tables.get(to).map(|table| table.key.clone()),
+        };
+        if count == 0 {
+            self.merge((state, &fresh), (0..0, &range(0, 0)), &mut new)?;
+        }
+        let mut at = 0;
+        while at < count {
+            let touched = |at: usize| {
+                worn == Some(state.tables[at].top.page.segment) || fresh.touches(&range(at, at + 1))
+            };
+            let mut end = at;
+            while end < count && end - at < AT_ONCE && touched(end) {
+                end += 1;
+            }
+            if end == at {
+                new.push(state.tables[at].clone());
+                at += 1;
+                continue;
+            }
+            self.merge((state, &fresh), (at..end, &range(at, end)), &mut new)?;
+            old.extend_from_slice(&state.tables[at..end]);
+            at = end;
+        }
+        Ok((new, old))
+    }
+
+    /// The segment of tables of which least is needed: its tables move on, so that it becomes free.
+    fn worn(&self, state: &State) -> Option<u64> {
+        let segments = self.volume.segments();
+        let open = self.log.tables.map(|(physical, _)| physical);
+        let rows = segments.rows().iter();
+        let old =
+            rows.filter(|row| row.condition == Condition::Tables && Some(row.physical) != open);
+        let least = old.filter(|row| row.live > 0).min_by_key(|row| row.live)?;
+        let few = least.live < self.volume.shape.segment_room / 2;
+        let has_tables = state.tables.iter().any(|table| table.top.page.segment == least.number);
+        (few && has_tables).then_some(least.number)
+    }
+
+    /// Writes the root.
+    fn root(&mut self, plain: &[u8]) -> Result<(Physical, PageRef)> {
+        let sealed = Sealed::new(plain, &[], self.volume.shape.setting())?;
+        let len = self.volume.padded(PartHead::SIZE + sealed.stored.len());
+        let place = self.room(len)?;
+        let mut part = vec![0; PartHead::SIZE];
+        let page = append_page(&mut part, (place.1, place.2), &sealed);
+        self.put(part, place)?;
+        Ok((place.0, page))
+    }
+}
+
+/// Takes from what a segment has to keep.
+fn release(segments: &mut Segments, number: u64, bytes: u64) -> Result<()> {
+    let live = segments.live(number).checked_sub(bytes).ok_or(Damage::Segment)?;
+    segments.set_live(number, live)
+}
+
+/// Stretches that nobody needs.
+pub(crate) fn idle(segments: &Segments, keep: &[Physical]) -> Vec<Physical> {
+    let idle = segments.rows().iter().filter(|row| {
+        let condition = matches!(row.condition, Condition::Log | Condition::Tables);
+        condition && row.live == 0 && !keep.contains(&row.physical)
+    });
+    idle.map(|row| row.physical).collect()
+}
+
+/// Of stretches that nobody needs now those become free that nobody needed at the last superblock: should the next
+/// one be damaged, that one still finds everything. Those that are free now, and those that are just idle.
+fn free(
+    segments: &mut Segments,
+    keep: &[Physical],
+    before: &[Physical],
+) -> (Vec<Physical>, Vec<Physical>) {
+    let idle = idle(segments, keep);
+    let (free, idle): (Vec<_>, Vec<_>) = idle.into_iter().partition(|one| before.contains(one));
+    for &physical in &free {
+        segments.set(physical, Condition::Free);
+    }
+    (free, idle)
+}
+
+impl<D: Device> Volume<D> {
+    /// Free segments that commits leave to settling.
+    pub(crate) fn reserve(&self, state: &State) -> usize {
+        let tables: u64 = state.tables.iter().map(|table| table.bytes).sum();
+        let bytes = tables + tables / 2 + state.recent.bytes as u64;
+        let room = self.shape.segment_room;
+        // One that is half full, one for what does not fit into its rest, and the root.
+        usize::try_from(bytes / room).unwrap_or(usize::MAX).saturating_add(3)
+    }
+
+    /// Settles when it is time to.
+    pub(crate) fn settle_in_time(&self, log: &mut Log) -> Result<()> {
+        let due = {
+            let state = self.state();
+            let segments = self.segments();
+            let long = log.since.len() * 4 > segments.rows().len();
+            let tight = segments.free() <= self.reserve(&state) + 2 && log.since.len() > 1;
+            let full = state.recent.bytes >= self.recent_len;
+            // What is idle becomes free with the second superblock from now.
+            let more = !state.recent.is_empty() || !log.idle.is_empty();
+            if more && (full || long || tight) { 1 + u32::from(tight) } else { 0 }
+        };
+        let settled = (0..due).try_for_each(|_| self.settle(log));
+        match settled {
+            // The log can go on without: what it is about to do says so if it cannot.
+            Err(Error::NoSpace | Error::Device(Fault::Io(_) | Fault::NoSpace)) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn settle(&self, log: &mut Log) -> Result<()> {
+        let before = log.tables;
+        let mut settling = Settling { volume: self, log, taken: Vec::new() };
+        let written = settling.written();
+        let taken = std::mem::take(&mut settling.taken);
+        let (tables, segments, superblock) = match written {
+            Ok(written) => written,
+            Err(error) => {
+                // Nobody was told of them.
+                let mut segments = self.segments_mut();
+                taken.iter().for_each(|&physical| segments.set(physical, Condition::Free));
+                log.tables = before.filter(|_| self.device.geometry().zones.is_none());
+                return Err(error);
+            }
+        };
+        self.put_superblock(log, &superblock)?;
+        self.show_settled(log, superblock, (tables, segments))
+    }
+
+    /// Shows what is safe now, and gives back what nobody needs.
+    fn show_settled(
+        &self,
+        log: &mut Log,
+        superblock: Superblock,
+        (tables, (mut segments, (free, idle))): (Vec<TableRow>, Given),
+    ) -> Result<()> {
+        let live = segments.live(superblock.root_segment) + u64::from(superblock.root_stored);
+        segments.set_live(superblock.root_segment, live)?;
+        log.superblock = superblock;
+        log.since = vec![log.physical];
+        log.idle = idle;
+        let mut state = self.state_mut();
+        state.tables = tables;
+        state.recent = Recent::default();
+        *self.segments_mut() = segments;
+        drop(state);
+        for physical in free {
+            // It saves room below, and zones are begun again when they are taken.
+            if self.device.geometry().zones.is_none() {
+                let _ = self.device.discard(self.place(physical), self.shape.segment_len);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the next superblock goes.
+    fn next_home(&self, log: &Log) -> Result<(u32, u64)> {
+        let (which, step) = log.home;
+        let mut next =
+            if step + 1 < self.shape.steps() { (which, step + 1) } else { (1 - which, 0) };
+        for copy in 0..self.shape.copies {
+            let written = self.device.written(self.place(Physical(2 * copy + next.0)))?;
+            // A zone in which a superblock was torn, or failed, cannot go on.
+            if next.1 > 0 && written.is_some_and(|written| written != next.1 * SUPERBLOCK_STEP) {
+                next = (1 - which, 0);
+            }
+        }
+        // The one that counts is never begun again.
+        if next.1 == 0 && next.0 == log.safe_home {
+            return Err(Fault::Io(None).into());
+        }
+        Ok(next)
+    }
+
+    /// Writes the successor of the superblock, and makes it safe.
+    fn put_superblock(&self, log: &mut Log, superblock: &Superblock) -> Result<()> {
+        let next = self.next_home(log)?;
+        let mut bytes = vec![0; SUPERBLOCK_STEP as usize];
+        bytes[..Superblock::SIZE].copy_from_slice(&superblock.sealed());
+        // Whatever comes of it, this place and this generation are used up.
+        log.home = next;
+        log.superblock.generation = superblock.generation;
+        for copy in 0..self.shape.copies {
+            let at = self.place(Physical(2 * copy + next.0));
+            if next.1 == 0 && self.device.geometry().zones.is_some() {
+                self.device.discard(at, self.shape.segment_len)?;
+            }
+            self.device.write(at + next.1 * SUPERBLOCK_STEP, &bytes)?;
+        }
+        self.device.flush()?;
+        log.safe_home = next.0;
+        Ok(())
+    }
+}
+
+/// Segments as they are to be; those that become free, and those that are idle.
+type Given = (Segments, (Vec<Physical>, Vec<Physical>));
+/// What was written: tables, segments, superblock.
+type Written = (Vec<TableRow>, Given, Superblock);
+
+impl<D: Device> Settling<'_, D> {
+    fn written(&mut self) -> Result<Written> {
+        let volume = self.volume;
+        let state = volume.state();
+        let (tables, old) = self.all(&state)?;
+        let was = self.log.superblock.root()?;
+        let mut segments = volume.segments().clone();
+        for table in &old {
+            release(&mut segments, table.top.page.segment, table.bytes)?;
+        }
+        for table in tables.iter().filter(|table| !state.tables.contains(table)) {
+            let number = table.top.page.segment;
+            let live = segments.live(number) + table.bytes;
+            segments.set_live(number, live)?;
+        }
+        if let Some(page) = &was {
+            release(&mut segments, page.segment, page.stored.into())?;
+        }
+        let keep = |log: &Log| {
+            let open = log.tables.map(|(physical, _)| physical);
+            [Some(log.physical), open].into_iter().flatten().collect::<Vec<_>>()
+        };
+        // The root may need one more segment: it is one that is free now, not one that becomes so.
+        let new = State {
+            tables,
+            recent: Recent::default(),
+            next_ino: state.next_ino,
+            inodes: state.inodes,
+            orphans: state.orphans.clone(),
+        };
+        let measure = volume.writing().measure();
+        let mut trial = segments.clone();
+        free(&mut trial, &keep(self.log), &self.log.idle);
+        let bound = root::encode(&new, &trial, measure).len() + 1024;
+        self.room(volume.padded(PartHead::SIZE + bound))?;
+        for &physical in &self.taken {
+            let number = volume.segments().get(physical).map_or(0, |row| row.number);
+            if segments.find(number) != Some(physical) {
+                segments.set(physical, Condition::Tables);
+                segments.begin(physical, number, Condition::Tables);
+            }
+        }
+        let given = free(&mut segments, &keep(self.log), &self.log.idle);
+        let plain = root::encode(&new, &segments, measure);
+        let (physical, page) = self.root(&plain)?;
+        drop(state);
+        volume.device.flush()?;
+        let log = &*self.log;
+        let superblock = Superblock {
+            generation: log.superblock.generation + 1,
+            sequence: log.sequence,
+            epoch: log.epoch,
+            log_segment: log.segment,
+            log_physical: log.physical.0,
+            log_slot: log.slot,
+            log_at: log.at,
+            log_before: log.before,
+            log_next: log.next[0].0,
+            log_spare: log.next[1].0,
+            ..log.superblock.with_root(physical.0, &page)
+        };
+        Ok((new.tables, (segments, given), superblock))
+    }
+}

@@ -1,0 +1,146 @@
+//! A volume, open: its device, its segments, the state that the newest commit left, and the end of its log.
+//!
+//! Above: homes and verbs. Invariant: locks are taken in the order log, state, segments; who writes holds the log.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use esker_stone::cache::Cache;
+use esker_stone::tree::Writing;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::log::Log;
+use crate::segments::{Physical, Segments};
+use crate::stack::{Stack, State};
+use crate::superblock::Superblock;
+
+/// How a volume is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// Whether it may be written.
+    pub write: bool,
+    /// Where pages and blocks are kept.
+    pub cache: Arc<Cache>,
+    /// Seconds since 1970, for parts.
+    pub now: fn() -> i64,
+    /// Bytes of rows in memory at which they are settled.
+    pub recent_len: usize,
+}
+
+/// A volume, open.
+pub struct Volume<D> {
+    pub(crate) device: D,
+    /// What it is like; the root and the log here are those that it was opened with.
+    pub(crate) shape: Superblock,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) number: u64,
+    pub(crate) now: fn() -> i64,
+    pub(crate) recent_len: usize,
+    pub(crate) segments: RwLock<Segments>,
+    pub(crate) state: RwLock<State>,
+    pub(crate) log: Mutex<Log>,
+    /// Cannot be written any more.
+    pub(crate) stopped: AtomicBool,
+}
+
+impl<D: Device> Volume<D> {
+    /// Of what was recovered.
+    pub(crate) fn with(
+        device: D,
+        options: Options,
+        log: Log,
+        (segments, state): (Segments, State),
+    ) -> Self {
+        let number = options.cache.number();
+        Self {
+            device,
+            shape: log.superblock,
+            cache: options.cache,
+            number,
+            now: options.now,
+            recent_len: options.recent_len,
+            segments: RwLock::new(segments),
+            state: RwLock::new(state),
+            log: Mutex::new(log),
+            stopped: AtomicBool::new(!options.write),
+        }
+    }
+
+    /// What it is like.
+    #[must_use]
+    pub const fn shape(&self) -> &Superblock {
+        &self.shape
+    }
+
+    /// The device below.
+    pub const fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// Where a stretch begins on the device.
+    pub(crate) fn place(&self, physical: Physical) -> u64 {
+        u64::from(physical.0) * self.shape.segment_len
+    }
+
+    /// How pages are written.
+    pub(crate) fn writing(&self) -> Writing {
+        Writing { setting: self.shape.setting(), threads: 1 }
+    }
+
+    pub(crate) fn segments(&self) -> RwLockReadGuard<'_, Segments> {
+        self.segments.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn segments_mut(&self) -> RwLockWriteGuard<'_, Segments> {
+        self.segments.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) const fn stack<'a>(&'a self, state: &'a State) -> Stack<'a, D> {
+        Stack { volume: self, state }
+    }
+
+    /// Whether it can be written.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        !self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn writable(&self) -> Result<()> {
+        if self.is_writable() { Ok(()) } else { Err(Error::ReadOnly) }
+    }
+
+    /// The number of the newest commit.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.log().sequence
+    }
+
+    /// How often it was settled.
+    #[must_use]
+    pub fn settled(&self) -> u64 {
+        self.log().superblock.generation - 1
+    }
+
+    /// No inode has this number or one above it.
+    #[must_use]
+    pub fn next_ino(&self) -> u64 {
+        self.state().next_ino
+    }
+}
