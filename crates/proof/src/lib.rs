@@ -2,14 +2,17 @@
 //!
 //! [`model`] is the reference home; [`script`]s of operations run in two [`world`]s at once and [`differ`] says
 //! where they part; [`rig`] mounts; [`fsx`] hammers one file; [`storm`] hammers a tree from many threads;
+//! [`cut`] cuts the power of a volume on a [`lying`] device;
 //! [`tidy`] keeps the house. Invariant: nothing here is imported by any other crate.
 
 pub mod allowed;
 pub mod chance;
+pub mod cut;
 pub mod differ;
 
 pub mod fsx;
 pub mod harness;
+pub mod lying;
 pub mod model;
 
 pub mod rig;

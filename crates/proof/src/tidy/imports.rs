@@ -30,6 +30,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("esker-fuse", &["esker", "esker-host"], &["knot", "ground", "posix"]),
     ("esker-stone", &["esker"], &["knot"]),
     ("esker-image", &["esker", "esker-stone"], &["knot"]),
+    ("esker-volume", &["esker", "esker-stone"], &["knot"]),
     ("esker-embedded", &["esker"], &["knot", "ground", "memory", "posix"]),
     ("esker-meter", &[], &[]),
     ("esker-meter-guest", &["esker", "esker-embedded"], &["knot", "memory", "posix"]),
@@ -40,7 +41,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "esker-proof",
-        &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image"],
+        &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image", "esker-volume"],
         &["knot", "ground", "memory", "overlay", "posix"],
     ),
 ];

@@ -1,0 +1,523 @@
+//! Cutting the power of a volume at every operation of its device, and looking at what is left.
+//!
+//! Above: `tests/volume.rs`. Below: [`crate::lying`], the model on top of a volume. Invariant: what is left
+//! opens without writing, and is exactly what the model had after some operation between the last one that was
+//! made safe and the one that was on its way.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use esker::limits::FILE_SIZE_MAX;
+use esker::store::{Flow, Store, View};
+use esker::{Cursor, Ino, Kind, Name, XattrName};
+use esker_stone::cache::Cache;
+use esker_stone::check::checksum;
+use esker_stone::rows::inodes::Inode;
+use esker_stone::rows::names::Named;
+use esker_stone::{Codec, Setting};
+use esker_volume::device::{Device, Fault, Zones};
+use esker_volume::{Error, Kept, Making, Options, Sink, Source, Volume, make, open};
+
+use crate::chance::Chance;
+use crate::lying::medium::{Medium, PAGE};
+use crate::lying::states::{Dose, Replay};
+use crate::lying::{Lying, Op, Plan, Request, Write};
+use crate::model::Model;
+use crate::script::Script;
+use crate::world::World;
+use crate::world::inside::{Checked, Inside, root_attr};
+
+/// What a volume under proof is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// What to call it.
+    pub name: &'static str,
+    /// Bytes of the device.
+    pub size: u64,
+    /// Of its units.
+    pub unit: u32,
+    /// Its zones.
+    pub zones: Option<Zones>,
+    /// Of a segment.
+    pub segment_len: u64,
+    /// Of a logical block.
+    pub block_len: u32,
+    /// The codec.
+    pub codec: Codec,
+    /// Copies of the superblock.
+    pub copies: u32,
+    /// Bytes of rows at which they are settled.
+    pub recent_len: usize,
+}
+
+/// Shapes under which everything is proven.
+pub const SHAPES: [Shape; 5] = [
+    Shape {
+        name: "small segments",
+        size: 4 << 20,
+        unit: 4096,
+        zones: None,
+        segment_len: 128 << 10,
+        block_len: 4 << 10,
+        codec: Codec::None,
+        copies: 1,
+        recent_len: 1,
+    },
+    Shape {
+        name: "small units",
+        size: 8 << 20,
+        unit: 512,
+        zones: None,
+        segment_len: 256 << 10,
+        block_len: 8 << 10,
+        codec: Codec::Lz4,
+        copies: 2,
+        recent_len: 4 << 10,
+    },
+    Shape {
+        name: "zstd",
+        size: 8 << 20,
+        unit: 4096,
+        zones: None,
+        segment_len: 512 << 10,
+        block_len: 32 << 10,
+        codec: Codec::Zstd,
+        copies: 1,
+        recent_len: 2 << 10,
+    },
+    Shape {
+        name: "never settled",
+        size: 16 << 20,
+        unit: 4096,
+        zones: None,
+        segment_len: 128 << 10,
+        block_len: 16 << 10,
+        codec: Codec::Lz4,
+        copies: 1,
+        recent_len: 64 << 20,
+    },
+    Shape {
+        name: "zones",
+        size: 8 << 20,
+        unit: 4096,
+        zones: Some(Zones { len: 256 << 10, capacity: 192 << 10 }),
+        segment_len: 256 << 10,
+        block_len: 16 << 10,
+        codec: Codec::Lz4,
+        copies: 1,
+        recent_len: 4 << 10,
+    },
+];
+
+impl Shape {
+    /// A device with a fresh volume.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    pub fn fresh(&self, seed: u64) -> Arc<Lying> {
+        let device = Lying::new(self.size, self.unit, self.zones, seed);
+        make(&device, &self.making()).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        Arc::new(Lying::on(device.medium(), self.unit, self.zones, seed))
+    }
+
+    /// How it is made.
+    #[must_use]
+    pub fn making(&self) -> Making {
+        Making {
+            segment_len: self.segment_len,
+            block_len: self.block_len,
+            setting: Setting::new(self.codec, 1),
+            copies: self.copies,
+            label: [0; 32],
+            uuid: [7; 16],
+            root: root_attr(),
+            born: 0,
+        }
+    }
+
+    /// Opens what is on a device.
+    ///
+    /// # Errors
+    /// As the volume says.
+    pub fn open<D: Device>(&self, device: D, write: bool) -> Result<Volume<D>, Error> {
+        let cache = Cache::new(1 << 20);
+        open(device, Options { write, cache, now: || 0, recent_len: self.recent_len })
+    }
+
+    /// A device with this medium.
+    #[must_use]
+    pub fn device(&self, medium: Medium) -> Lying {
+        Lying::on(medium, self.unit, self.zones, 1)
+    }
+}
+
+impl<D: Device> Checked for Kept<Model, D> {
+    fn findings(&self) -> Vec<String> {
+        self.top().check(0)
+    }
+}
+
+/// The model above a volume on a lying device.
+pub type Pair = Inside<Kept<Model, Arc<Lying>>>;
+
+/// Everything that a view shows, as one number.
+///
+/// # Errors
+/// What it refuses, in words.
+pub fn print(view: &dyn View) -> Result<u64, String> {
+    Ok(checksum(&tell(view)?))
+}
+
+/// Everything that a view shows, in bytes that a person can nearly read.
+fn tell(view: &dyn View) -> Result<Vec<u8>, String> {
+    let mut told = Vec::new();
+    let mut todo = vec![Ino::ROOT];
+    tell_inode(view, Ino::ROOT, &mut told)?;
+    while let Some(dir) = todo.pop() {
+        let mut names = Vec::new();
+        let listed = view.entries(dir, Cursor::START, false, &mut |listed| {
+            names.push((listed.name.bytes().to_vec(), listed.entry));
+            Flow::Continue(())
+        });
+        listed.map_err(|error| format!("listing {dir:?}: {error:?}"))?;
+        for (name, entry) in names {
+            let parsed = Name::parse(&name).map_err(|error| format!("{error:?}"))?;
+            if view.entry(dir, parsed) != Ok(entry) {
+                return Err(format!("{} in {dir:?} is listed otherwise", name.escape_ascii()));
+            }
+            told.extend_from_slice(b"\nname ");
+            told.extend_from_slice(&name);
+            told.extend(format!(" {} {}", entry.ino.0, entry.seq.0).bytes());
+            tell_inode(view, entry.ino, &mut told)?;
+            if entry.kind == Kind::Directory {
+                todo.push(entry.ino);
+            }
+        }
+    }
+    Ok(told)
+}
+
+/// Which of the states are also written to: one in eight.
+const fn medium_number(done: usize, shown: u64) -> u64 {
+    (done as u64 ^ shown) % 8
+}
+
+/// A file that is made beside all others.
+struct Another(Ino, Vec<u8>);
+
+impl Source for Another {
+    fn tell(&self, to: &mut dyn Sink) -> Result<(), Error> {
+        let attr = esker::Attr { kind: Kind::File, nlink: 1, size: 5000, ..root_attr() };
+        to.inode(Inode { ino: self.0, attr, inline: Vec::new() });
+        let (ino, seq) = (self.0, 1 << 40);
+        let name = b"another".to_vec();
+        to.name(Named { dir: Ino::ROOT, name, ino, kind: Kind::File, seq })?;
+        to.bytes(ino, 0, &self.1)?;
+        to.inodes(self.0.0 + 1, 1);
+        Ok(())
+    }
+}
+
+/// What was recovered can be written, and has what was written when it is opened again.
+fn goes_on(shape: &Shape, device: &Lying) -> Result<(), String> {
+    let told = |error: Error| format!("going on: {error:?}");
+    let volume = shape.open(device, true).map_err(told)?;
+    let (ino, bytes) = (Ino(volume.next_ino()), vec![7; 5000]);
+    match volume.commit(&Another(ino, bytes.clone())) {
+        Err(Error::NoSpace) => return Ok(()),
+        done => done.map_err(told)?,
+    }
+    drop(volume);
+    let volume = shape.open(device, false).map_err(told)?;
+    let mut read = vec![0; 6000];
+    let len = volume.read(ino, 0, &mut read).map_err(|error| format!("going on: {error:?}"))?;
+    let found = volume.entry(Ino::ROOT, Name::parse(b"another").map_err(|e| format!("{e:?}"))?);
+    if read[..len] != bytes || found.map(|entry| entry.ino) != Ok(ino) {
+        return Err("what was written after recovery is not there".into());
+    }
+    Ok(())
+}
+
+/// Lines that only one of the two has.
+fn difference(wanted: &[u8], shown: &[u8]) -> String {
+    let lines = |told: &[u8]| -> Vec<String> {
+        told.split(|&byte| byte == b'\n').map(|line| line.escape_ascii().to_string()).collect()
+    };
+    let (wanted, shown) = (lines(wanted), lines(shown));
+    let only = |mark: char, these: &[String], those: &[String]| -> Vec<String> {
+        let lines = these.iter().filter(|line| !those.contains(line));
+        lines.map(|line| format!("{mark} {line}")).collect()
+    };
+    [only('-', &wanted, &shown), only('+', &shown, &wanted)].concat().join("\n")
+}
+
+fn tell_inode(view: &dyn View, ino: Ino, told: &mut Vec<u8>) -> Result<(), String> {
+    let failed = |what: &str, error: esker::Error| format!("{what} of {ino:?}: {error:?}");
+    let attr = view.attr(ino).map_err(|error| failed("attributes", error))?;
+    // How much room a file takes, and the parent of what is no directory, are everybody's own affair.
+    let parent = if attr.kind == Kind::Directory { attr.parent } else { Ino(0) };
+    let attr = esker::Attr { blocks: 0, parent, ..attr };
+    told.extend(format!("\n{ino:?} {attr:?}").bytes());
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    let listed = view.xattrs(ino, &mut |name| {
+        names.push(name.bytes().to_vec());
+        Flow::Continue(())
+    });
+    listed.map_err(|error| failed("attributes' names", error))?;
+    for name in names {
+        told.extend_from_slice(b"\nattribute ");
+        told.extend_from_slice(&name);
+        let parsed = XattrName::parse(&name).map_err(|error| failed("a name", error))?;
+        view.xattr(ino, parsed, told).map_err(|error| failed("an attribute", error))?;
+    }
+    if !matches!(attr.kind, Kind::File | Kind::Symlink) {
+        return Ok(());
+    }
+    let (mut at, mut page) = (0, [0; PAGE]);
+    while let Some(run) = view.next_data(ino, at).map_err(|error| failed("data", error))? {
+        let mut place = run.start() / PAGE as u64 * PAGE as u64;
+        while place < run.end() {
+            let read = view.read(ino, place, &mut page).map_err(|error| failed("bytes", error))?;
+            // Trailing zeros and pages of zeros may be holes for one and data for another.
+            let len = page[..read].iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            if len > 0 && place >= at / PAGE as u64 * PAGE as u64 {
+                let sum = checksum(&page[..len]);
+                told.extend(format!("\n{place}: {len} bytes, {sum:x}").bytes());
+            }
+            place = (place + PAGE as u64).min(FILE_SIZE_MAX);
+        }
+        at = place.max(run.end());
+    }
+    Ok(())
+}
+
+/// What came of a run: for each step how much had been done to the device, and what the model showed.
+pub struct History {
+    /// What was on the medium before the first step.
+    pub begin: Medium,
+    /// What was done to the device.
+    pub ops: Vec<Op>,
+    /// What the model showed after each step.
+    told: Vec<Vec<u8>>,
+    /// For each number that the model showed, the steps after which it did.
+    prints: HashMap<u64, Vec<usize>>,
+    /// How often a volume that was looked at had been settled, at most.
+    pub settled: AtomicU64,
+    /// Operations of the device before each step, and after the last.
+    marks: Vec<usize>,
+    /// For each step, whether all before it was made safe by it.
+    safe: Vec<bool>,
+}
+
+impl History {
+    /// Runs a script on a volume, with a sync now and then.
+    ///
+    /// # Panics
+    /// When the model itself fails.
+    #[must_use]
+    pub fn run(shape: &Shape, script: &Script, seed: u64, syncs: u64) -> Self {
+        Self::run_on(shape, script, seed, (syncs, None)).0
+    }
+
+    /// Runs a script with each of the requests failing in turn until one is not met any more; how many runs
+    /// there were, and how many syncs succeeded after the failure. After each run power is cut.
+    ///
+    /// # Errors
+    /// What is wrong with what is left, in words.
+    pub fn fail(
+        shape: &Shape,
+        script: &Script,
+        seed: u64,
+        (request, forever): (Request, bool),
+    ) -> Result<(u64, u64), String> {
+        let mut safe = 0;
+        for nth in 0.. {
+            let plan = Plan { request, nth, forever, fault: Fault::Io(Some(5)) };
+            let (history, device) = Self::run_on(shape, script, seed, (3, Some(plan)));
+            let why = |why| format!("{request:?} {nth}, for ever: {forever}: {why}");
+            let mut replay =
+                Replay::new(history.begin.clone(), shape.zones.map(|zones| zones.len), false);
+            history.ops.iter().for_each(|op| replay.step(op));
+            let mut found = Ok(());
+            let dose = Dose { subsets: 2, torn: 4, garbage: 2 };
+            replay.states(dose, &mut Chance::new(nth), &mut |medium| {
+                if found.is_ok() {
+                    found = history.check(shape, medium, history.ops.len());
+                }
+            });
+            found.map_err(why)?;
+            if device.count(request) <= nth {
+                return Ok((nth, safe));
+            }
+            safe += history.safe.iter().filter(|&&safe| safe).count() as u64;
+        }
+        Ok((0, safe))
+    }
+
+    fn run_on(
+        shape: &Shape,
+        script: &Script,
+        seed: u64,
+        (syncs, plan): (u64, Option<Plan>),
+    ) -> (Self, Arc<Lying>) {
+        let device = shape.fresh(seed);
+        let begin = device.medium();
+        let volume = shape.open(Arc::clone(&device), true).expect("a fresh volume opens");
+        device.plan(plan);
+        let mut pair = Inside::new("volume", Kept::new(Model::new(root_attr()), volume));
+        let mut chance = Chance::new(seed);
+        let mut history = Self {
+            begin,
+            ops: Vec::new(),
+            told: Vec::new(),
+            prints: HashMap::new(),
+            settled: AtomicU64::new(0),
+            marks: Vec::new(),
+            safe: Vec::new(),
+        };
+        history.mark(&pair, &device, 0);
+        for (number, step) in script.0.iter().enumerate() {
+            let _ = pair.run(step);
+            let synced = chance.below(syncs) == 0 && pair.fs().store().sync().is_ok();
+            history.safe.push(synced);
+            history.mark(&pair, &device, number + 1);
+        }
+        history.ops = device.ops();
+        (history, device)
+    }
+
+    fn mark(&mut self, pair: &Pair, device: &Lying, step: usize) {
+        let told = tell(pair.fs().store().top()).expect("the model shows everything");
+        self.prints.entry(checksum(&told)).or_default().push(step);
+        self.told.push(told);
+        self.marks.push(device.done());
+    }
+
+    /// The steps that may be the last one seen, when power goes after so many operations.
+    fn allowed(&self, done: usize) -> std::ops::RangeInclusive<usize> {
+        let finished = self.marks.iter().rposition(|&mark| mark <= done).unwrap_or(0);
+        let begun = (finished + 1).min(self.marks.len() - 1);
+        let safe = self.safe[..finished].iter().rposition(|&safe| safe);
+        safe.map_or(0, |step| step + 1)..=begun
+    }
+
+    /// Looks at one state.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn check(&self, shape: &Shape, medium: Medium, done: usize) -> Result<(), String> {
+        let device = shape.device(medium);
+        let volume = shape.open(&device, false).map_err(|error| format!("no mount: {error:?}"))?;
+        let shown = print(&volume)?;
+        if device.done() > 0 {
+            return Err("a volume that was only read was written".into());
+        }
+        self.settled.fetch_max(volume.settled(), Ordering::Relaxed);
+        if medium_number(done, shown) == 0 {
+            let findings = volume.check();
+            if !findings.is_empty() {
+                return Err(format!("check finds {findings:?}"));
+            }
+            drop(volume);
+            goes_on(shape, &device)?;
+        }
+        let allowed = self.allowed(done);
+        let steps = self.prints.get(&shown).map_or(&[][..], Vec::as_slice);
+        if steps.iter().any(|step| allowed.contains(step)) {
+            return Ok(());
+        }
+        let wanted = self.told.get(*allowed.end()).map_or(&[][..], Vec::as_slice);
+        Err(format!(
+            "it shows the state after steps {steps:?}, not one of {allowed:?}: of the last\n{}",
+            difference(wanted, &tell(&shape.open(&device, false).map_err(|e| format!("{e:?}"))?)?)
+        ))
+    }
+
+    /// As if a barrier right before a write to one of these places had been forgotten.
+    pub fn leave_out_barriers_before(&mut self, place: impl Fn(u64) -> bool) {
+        for at in 1..self.ops.len() {
+            let wanted = matches!(&self.ops[at], Op::Write(write) if place(write.at));
+            if wanted && matches!(self.ops[at - 1], Op::Flush) {
+                self.ops[at - 1] = Op::Write(Write { at: 0, bytes: Arc::from([]) });
+            }
+        }
+    }
+
+    /// Turns bits round, one at a time, in what was written; how many were told of, and how many did no harm.
+    ///
+    /// # Errors
+    /// The first that made a volume show what it should not, in words.
+    pub fn rot(&self, shape: &Shape, count: u64, seed: u64) -> Result<(u64, u64), String> {
+        let mut replay = Replay::new(self.begin.clone(), shape.zones.map(|zones| zones.len), false);
+        self.ops.iter().for_each(|op| replay.step(op));
+        replay.step(&Op::Flush);
+        let medium = replay.safe().clone();
+        let mut chance = Chance::new(seed);
+        let pages: Vec<u64> = (0..medium.size() / PAGE as u64)
+            .map(|page| page * PAGE as u64)
+            .filter(|&at| !medium.is_zero(at))
+            .collect();
+        // Of the last commit nothing says that it was safe: without it the volume is as it was before.
+        let wrote = |step: &usize| self.safe[*step] && self.marks[*step] < self.marks[step + 1];
+        let safe: Vec<_> = (0..self.safe.len()).filter(wrote).collect();
+        let least = safe.iter().rev().nth(1).map_or(0, |step| step + 1);
+        let (mut told, mut same) = (0, 0);
+        for _ in 0..count {
+            let mut medium = medium.clone();
+            let bit = chance.pick(&pages) * 8 + chance.below(PAGE as u64 * 8);
+            medium.rot(bit);
+            let device = shape.device(medium);
+            let shown = shape.open(&device, false).map_err(|error| format!("{error:?}"));
+            let Ok(shown) = shown.and_then(|volume| print(&volume)) else {
+                told += 1;
+                continue;
+            };
+            same += 1;
+            let steps = self.prints.get(&shown).map_or(&[][..], Vec::as_slice);
+            if steps.iter().all(|&step| step < least) {
+                return Err(format!("bit {bit}: it shows steps {steps:?}, least is {least}"));
+            }
+        }
+        Ok((told, same))
+    }
+
+    /// All that was done to the device, as one number.
+    #[must_use]
+    pub fn trace(&self) -> u64 {
+        self.ops.iter().fold(0, |sum: u64, op| {
+            let own = match op {
+                Op::Write(write) => write.at ^ checksum(&write.bytes),
+                Op::Flush => 1,
+                Op::Discard(at, len) => at ^ len,
+            };
+            sum.rotate_left(7) ^ own
+        })
+    }
+
+    /// Cuts the power at every operation; how many states were looked at.
+    ///
+    /// # Errors
+    /// The first state that is wrong, in words.
+    pub fn cut(&self, shape: &Shape, dose: Dose, forgets: bool, seed: u64) -> Result<u64, String> {
+        let mut replay =
+            Replay::new(self.begin.clone(), shape.zones.map(|zones| zones.len), forgets);
+        let mut chance = Chance::new(seed);
+        let (mut count, mut found) = (0, Ok(()));
+        for done in 0..=self.ops.len() {
+            replay.states(dose, &mut chance, &mut |medium| {
+                count += 1;
+                if found.is_ok() {
+                    let looked = self.check(shape, medium, done);
+                    found = looked.map_err(|why| format!("after {done} operations: {why}"));
+                }
+            });
+            found.clone()?;
+            if let Some(op) = self.ops.get(done) {
+                replay.step(op);
+            }
+        }
+        Ok(count)
+    }
+}
