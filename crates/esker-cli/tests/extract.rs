@@ -7,22 +7,12 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::picture::picture;
-use common::{ESKER, Scratch, can_switch_user, errors, esker};
+use common::{ESKER, Scratch, can_switch_user, done, errors, esker, text};
 use rustix::fs::{CWD, RenameFlags};
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-#[track_caller]
-fn done(output: &Output) -> String {
-    assert!(output.status.success(), "{}", errors(output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 /// A tree with whole seconds, which is all that these archives have.
 fn tree(scratch: &Scratch) -> PathBuf {

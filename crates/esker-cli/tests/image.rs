@@ -5,22 +5,12 @@ mod common;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::picture::picture;
 use common::rich::rich_tree;
-use common::{ESKER, Scratch, can_mount, errors, esker, refused, within_seconds};
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-#[track_caller]
-fn done(output: &Output) -> String {
-    assert!(output.status.success(), "{}", errors(output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+use common::{ESKER, Scratch, can_mount, done, errors, esker, refused, text, within_seconds};
 
 /// Packs, quickly.
 #[track_caller]

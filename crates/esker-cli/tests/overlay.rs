@@ -6,21 +6,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
-use std::process::Output;
 
 use common::picture::picture;
 use common::rich::rich_tree;
-use common::{Scratch, can_mount, errors, esker, refused, within_seconds};
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-#[track_caller]
-fn done(output: &Output) -> String {
-    assert!(output.status.success(), "{}", errors(output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+use common::{Scratch, can_mount, done, esker, refused, text, within_seconds};
 
 #[track_caller]
 fn same(before: &BTreeMap<String, String>, after: &Path) {

@@ -6,20 +6,10 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use common::picture::picture;
-use common::{ESKER, Scratch, errors, esker};
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-#[track_caller]
-fn done(output: &Output) -> String {
-    assert!(output.status.success(), "{}", errors(output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+use common::{ESKER, Scratch, done, errors, esker, text};
 
 fn tree(scratch: &Scratch) -> PathBuf {
     let tree = scratch.dir("tree");

@@ -4,21 +4,12 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
 use common::picture::picture;
-use common::{Scratch, can_mount, errors, esker, is_alive, is_mounted, refused, within_seconds};
+use common::{
+    Scratch, can_mount, done, esker, is_alive, is_mounted, refused, text, within_seconds,
+};
 use serde_json::Value;
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-#[track_caller]
-fn done(output: &Output) -> String {
-    assert!(output.status.success(), "{}", errors(output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 /// A tree of some blocks, and an image of it.
 fn packed(scratch: &Scratch, name: &str, seed: u8, more: &[&str]) -> (PathBuf, PathBuf) {

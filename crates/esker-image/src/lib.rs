@@ -8,4 +8,5 @@
 pub mod pack;
 mod read;
 
-pub use read::{Cache, CacheUse, Depth, Finding, Image, Report, Source, Stretch, Thing, verify};
+pub use esker_stone::cache::{Cache, CacheUse};
+pub use read::{Depth, Finding, Image, Report, Source, Stretch, Thing, verify};

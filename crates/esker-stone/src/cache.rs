@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::ahead::Readers;
 use crate::rows::blocks::Blocks;
 use crate::rows::extents::Extents;
 use crate::rows::inodes::Inodes;
@@ -90,6 +91,7 @@ struct Inner {
 /// A cache that images share.
 pub struct Cache {
     limit: usize,
+    readers: Option<Readers>,
     inner: Mutex<Inner>,
     images: AtomicU64,
     hits: AtomicU64,
@@ -109,7 +111,8 @@ pub struct CacheUse {
     pub misses: u64,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// The lock, also after a thread that held it has panicked: what lies under it is whole at every step.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -156,13 +159,36 @@ impl Cache {
     /// An empty one for so many bytes, of which a quarter is for what is being loaded: that is not in it yet.
     #[must_use]
     pub fn new(limit: usize) -> Arc<Self> {
+        Self::with(limit, None)
+    }
+
+    /// One that so many threads fill with what is likely to be asked for next.
+    #[must_use]
+    pub fn with_readers(limit: usize, count: usize) -> Arc<Self> {
+        Self::with(limit, Some(Readers::start(count)))
+    }
+
+    fn with(limit: usize, readers: Option<Readers>) -> Arc<Self> {
         Arc::new(Self {
             limit: limit - limit / 4,
+            readers,
             inner: Mutex::default(),
             images: AtomicU64::new(0),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         })
+    }
+
+    /// The threads that decode ahead.
+    #[must_use]
+    pub const fn readers(&self) -> Option<&Readers> {
+        self.readers.as_ref()
+    }
+
+    /// Bytes that may be kept.
+    #[must_use]
+    pub const fn limit(&self) -> usize {
+        self.limit
     }
 
     /// A number for one more image.

@@ -12,6 +12,7 @@
 //! | page.rs, rows/ | pages, and what is in them |
 //! | group.rs, column.rs, strings.rs, key.rs | rows in columns |
 //! | cache.rs | what was decoded, within one limit |
+//! | ahead.rs | what is likely to be asked for next, decoded meanwhile |
 //! | codec/, check.rs | compression, checksums, hashes |
 //! | source.rs, error.rs, limits.rs | where bytes come from, what can be wrong with them, how much there may be |
 //!
@@ -19,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ahead;
 pub mod cache;
 pub mod check;
 pub mod codec;

@@ -14,13 +14,13 @@ use crate::page::PageRef;
 /// How a superblock begins.
 pub const MAGIC: [u8; 8] = *b"\x89ESKR\r\n\x1a";
 /// How it ends.
-const END: [u8; 8] = *b"\x1a\n\rRKSE\x89";
+pub const END: [u8; 8] = *b"\x1a\n\rRKSE\x89";
 /// The version written here.
 pub const VERSION: u32 = 1;
 /// The home that it is of.
 const IMAGE: u32 = 1;
 /// The kind of checksums.
-const XXH3: u32 = 1;
+pub const XXH3: u32 = 1;
 
 /// The number of the segment with the roots.
 pub const ROOTS: u64 = 1;
@@ -62,7 +62,43 @@ layout! {
 }
 
 const NAMED_LEN: usize = 464;
-const CHECKED_LEN: usize = 496;
+/// Bytes that the checksum covers.
+pub const CHECKED_LEN: usize = 496;
+
+/// What the superblock of every home says of how it is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claims {
+    /// The version.
+    pub version: u32,
+    /// The home.
+    pub home: u32,
+    /// Features without which it cannot be read.
+    pub incompatible: u64,
+    /// The kind of checksums.
+    pub checksums: u32,
+}
+
+impl Claims {
+    /// That all of it is known to a reader of this version of this home.
+    ///
+    /// # Errors
+    /// `Version`, `Home`, `Features`, `Checksums`.
+    pub fn known(self, version: u32, home: u32) -> std::result::Result<(), Unsupported> {
+        if self.version != version {
+            return Err(Unsupported::Version(self.version));
+        }
+        if self.home != home {
+            return Err(Unsupported::Home(self.home));
+        }
+        if self.incompatible != 0 {
+            return Err(Unsupported::Features(self.incompatible));
+        }
+        if self.checksums != XXH3 {
+            return Err(Unsupported::Checksums(self.checksums));
+        }
+        Ok(())
+    }
+}
 
 /// The lengths of an image's parts, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,18 +172,8 @@ impl Superblock {
         if hash(&bytes[..NAMED_LEN]) != block.name {
             return Err(Damage::Hash.into());
         }
-        if block.version != VERSION {
-            return Err(Unsupported::Version(block.version).into());
-        }
-        if block.incompatible != 0 {
-            return Err(Unsupported::Features(block.incompatible).into());
-        }
-        if block.home != IMAGE {
-            return Err(Unsupported::Home(block.home).into());
-        }
-        if block.checksums != XXH3 {
-            return Err(Unsupported::Checksums(block.checksums).into());
-        }
+        let Self { version, home, incompatible, checksums, .. } = block;
+        Claims { version, home, incompatible, checksums }.known(VERSION, IMAGE)?;
         block.check_places()?;
         Ok(block)
     }

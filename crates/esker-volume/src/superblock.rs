@@ -6,8 +6,8 @@
 
 use esker::layout;
 use esker_stone::check::checksum;
-use esker_stone::superblock::MAGIC;
-use esker_stone::{Codec, PageRef, Setting, Unsupported};
+use esker_stone::superblock::{CHECKED_LEN, Claims, END, MAGIC, XXH3};
+use esker_stone::{Codec, PageRef, Setting};
 
 use crate::error::{Damage, Result};
 use crate::limits::{
@@ -19,9 +19,6 @@ use crate::limits::{
 pub const VERSION: u32 = 1;
 /// The home that it is of.
 const VOLUME: u32 = 2;
-const XXH3: u32 = 1;
-const END: [u8; 8] = *b"\x1a\n\rRKSE\x89";
-const CHECKED_LEN: usize = 496;
 
 layout! {
     /// Where everything hangs from.
@@ -104,19 +101,9 @@ impl Superblock {
         if !counts {
             return Err(Damage::NoVolume.into());
         }
-        let refused = |what: Unsupported| Err(esker_stone::Error::from(what).into());
-        if block.version != VERSION {
-            return refused(Unsupported::Version(block.version));
-        }
-        if block.home != VOLUME {
-            return refused(Unsupported::Home(block.home));
-        }
-        if block.incompatible != 0 {
-            return refused(Unsupported::Features(block.incompatible));
-        }
-        if block.checksums != XXH3 {
-            return refused(Unsupported::Checksums(block.checksums));
-        }
+        let Self { version, home, incompatible, checksums, .. } = block;
+        let claims = Claims { version, home, incompatible, checksums };
+        claims.known(VERSION, VOLUME).map_err(esker_stone::Error::from)?;
         Codec::numbered(block.codec.into())?;
         if block.fits() { Ok(block) } else { Err(Damage::Superblock.into()) }
     }

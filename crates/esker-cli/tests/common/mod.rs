@@ -103,6 +103,18 @@ pub fn command(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// What a run that went well printed.
+#[track_caller]
+pub fn done(output: &Output) -> String {
+    assert!(output.status.success(), "{}", errors(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A path as an argument.
+pub fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
 /// What it told.
 pub fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()

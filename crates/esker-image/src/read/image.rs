@@ -1,14 +1,16 @@
 //! An image, opened: entries found in its layer, bytes found in its blocks.
 //!
-//! Above: `view` and `check`. Below: `esker-stone`, and `cache` between. Invariant: what a lookup answers
+//! Above: `view` and `verify`. Below: `esker-stone`, its cache between. Invariant: what a lookup answers
 //! was checked on its way in, and hangs together: a reference that leads nowhere is damage, never a
 //! panic or a wrong answer.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use esker::{Attr, Ino, Kind};
+use esker_stone::ahead::Streams;
+use esker_stone::cache::{Cache, Kept, Key, What, locked};
 use esker_stone::key::{self, kind};
 use esker_stone::limits::LEVELS_MAX;
 use esker_stone::root::{Root, Top};
@@ -20,9 +22,6 @@ use esker_stone::rows::pages::Inner;
 use esker_stone::rows::xattrs::Xattrs;
 use esker_stone::tree::{Found, Pages};
 use esker_stone::{Damage, Error, PageRef, ReadAt, Rest, Result, Start, Unsupported};
-
-use super::ahead::Streams;
-use super::cache::{Cache, Kept, Key, What};
 
 /// Where the bytes of images come from.
 pub type Source = Box<dyn ReadAt>;
@@ -63,17 +62,8 @@ pub(crate) trait Page: Kept + Sized {
     fn rows(&self) -> usize;
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 macro_rules! pages {
     ($($page:ty),*) => {$(
-        impl Kept for $page {
-            fn memory(&self) -> usize {
-                self.memory()
-            }
-        }
         impl Page for $page {
             fn decode(plain: &[u8]) -> Result<Self> {
                 Self::decode(plain)

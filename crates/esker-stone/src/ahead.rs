@@ -1,12 +1,14 @@
 //! Blocks decoded before they are asked for, by threads of their own, when they are asked for in a row.
 //!
-//! Above: `image` says which block is used. Below: `cache`, in which a block waits for its reader. Large files are read
-//! block by block, and so are many small ones in the order in which they were packed: so blocks are watched, not files.
+//! Above: homes at rest say which block is used. Beside: `cache`, in which a block waits for its reader. Large files are
+//! read block by block, and so are many small ones in the order in which they were packed: so blocks are watched, not files.
 //! Invariant: at most as many blocks as there are threads are decoded ahead at a time, and nobody waits for them.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
+
+use crate::cache::locked;
 
 /// Readers that are told apart.
 const STREAMS: usize = 8;
@@ -15,16 +17,13 @@ const ROW_LEN: u32 = 2;
 /// Blocks that wait to be decoded.
 const WAITING_MAX: usize = 16;
 
-type Job = Box<dyn FnOnce() + Send>;
+/// What a thread does once.
+pub type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that decode ahead.
-pub(crate) struct Readers {
+pub struct Readers {
     jobs: SyncSender<Job>,
     count: u32,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn work(jobs: &Mutex<Receiver<Job>>) {
@@ -38,7 +37,8 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
 
 impl Readers {
     /// So many threads, or as many as the system has. They end when this goes.
-    pub(crate) fn start(count: usize) -> Self {
+    #[must_use]
+    pub fn start(count: usize) -> Self {
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let receiver = Arc::new(Mutex::new(receiver));
         let started = (0..count).filter(|_| {
@@ -51,12 +51,13 @@ impl Readers {
     }
 
     /// How many there are.
-    pub(crate) const fn count(&self) -> u32 {
+    #[must_use]
+    pub const fn count(&self) -> u32 {
         self.count
     }
 
     /// Has something decoded, unless too much is waiting already.
-    pub(crate) fn ask(&self, job: Job) -> bool {
+    pub fn ask(&self, job: Job) -> bool {
         self.jobs.try_send(job).is_ok()
     }
 }
@@ -75,16 +76,16 @@ struct Stream {
     tick: u64,
 }
 
-/// The readers of one image.
+/// The readers of one home.
 #[derive(Default)]
-pub(crate) struct Streams {
+pub struct Streams {
     streams: [Stream; STREAMS],
     tick: u64,
 }
 
 impl Streams {
     /// A block is used: which ones behind it are to be decoded, at most `window` of them.
-    pub(crate) fn used(&mut self, segment: u64, slot: u32, window: u32) -> std::ops::Range<u32> {
+    pub fn used(&mut self, segment: u64, slot: u32, window: u32) -> std::ops::Range<u32> {
         self.tick += 1;
         let tick = self.tick;
         let known = self.streams.iter_mut().find(|stream| {
