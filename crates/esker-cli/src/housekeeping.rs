@@ -1,14 +1,14 @@
 //! What a daemon does beside serving: it sees to it that memory which is not needed any more goes back.
 //!
-//! Above: `serve`. Below: `esker_host`. The home gives its own pages back; what it has from the global
-//! allocator (tables of what the kernel holds, small trees) that one keeps for later.
+//! Above: `serve`. Below: `esker_host`. The home is told that time passes, and gives its own pages back; what it has
+//! from the global allocator (tables of what the kernel holds, small trees) that one keeps for later.
 
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
 use esker::posix::Fs;
-use esker::store::View;
+use esker::store::Store;
 use esker_image::Cache;
 
 /// How often it looks.
@@ -19,7 +19,7 @@ const IDLE_PERIODS: u32 = 20;
 const FEWER: u64 = 4096;
 
 /// Starts it; it ends with the file system. Without a thread for it, memory goes back later.
-pub fn start<S: View + Send + Sync + 'static>(fs: &Arc<Fs<S>>) {
+pub fn start<S: Store + Send + Sync + 'static>(fs: &Arc<Fs<S>>) {
     let fs = Arc::downgrade(fs);
     let thread = thread::Builder::new().name("esker-house".to_owned());
     drop(thread.spawn(move || keep_house(&fs)));
@@ -61,11 +61,15 @@ impl Idle {
     }
 }
 
-fn keep_house<S: View>(fs: &Weak<Fs<S>>) {
+fn keep_house<S: Store>(fs: &Weak<Fs<S>>) {
     let mut most = 0;
     loop {
         thread::sleep(PERIOD);
-        let Some(inodes) = fs.upgrade().map(|fs| fs.statfs().inodes) else { return };
+        let Some(fs) = fs.upgrade() else { return };
+        // A home that can give nothing back still serves.
+        let _ = fs.tick();
+        let inodes = fs.statfs().inodes;
+        drop(fs);
         if worth(&mut most, inodes) {
             esker_host::give_back();
         }

@@ -125,6 +125,10 @@ impl<S: Store, D: Device> Store for Kept<S, D> {
         self.top.trim(ino)
     }
 
+    fn tick(&self) -> Result<()> {
+        self.top.tick()
+    }
+
     fn sync(&self) -> Result<()> {
         self.write().map_err(Error::core)
     }

@@ -35,6 +35,10 @@ pub const XATTR_PIECE_LEN: usize = 512;
 pub const GRANULE: u64 = 512;
 /// What data space is given back to the operating system in, in bytes.
 pub const RELEASE_UNIT: u64 = 64 * 1024;
+/// Most data space that rests, freed and not given back yet, in bytes.
+pub const RESTING_MAX: u64 = 512 << 20;
+/// How long it rests, in ticks.
+pub const RESTING_TICKS: u64 = 10;
 /// Sub-trees of a home, each with a lock of its own.
 pub const SUBTREES: usize = 64;
 

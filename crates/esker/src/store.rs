@@ -140,6 +140,13 @@ pub trait Store: View {
         Ok(())
     }
 
+    /// Told about once a second by whoever serves the home, if anybody does: what was kept at hand for speed and
+    /// not used for [`RESTING_TICKS`](crate::limits::RESTING_TICKS) goes back to the operating system. A home that
+    /// is never told keeps nothing.
+    fn tick(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns once everything committed would survive a loss of power, as far as the home promises that.
     fn sync(&self) -> Result<()>;
 }

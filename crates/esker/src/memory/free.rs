@@ -177,12 +177,18 @@ impl<P: Pairs> Free<P> {
         Ok(whole)
     }
 
-    /// Takes this part of a free run out.
-    pub(super) fn take(&mut self, part: Run) -> Result<()> {
-        match self.before(part.start)? {
-            Some(whole) if whole.end() >= part.end() => self.carve(whole, part),
-            _ => Ok(()),
+    /// What is free of a run.
+    pub(super) fn parts_within(&self, run: Run, mut each: impl FnMut(Run)) -> Result<()> {
+        let mut next = self.before(run.start)?;
+        if next.is_none_or(|free| free.end() <= run.start) {
+            next = self.behind(run.start)?;
         }
+        while let Some(free) = next.filter(|free| free.start < run.end()) {
+            let (start, end) = (free.start.max(run.start), free.end().min(run.end()));
+            each(Run { start, len: end - start });
+            next = self.behind(free.end())?;
+        }
+        Ok(())
     }
 
     /// How many granules are free from exactly `start` on.
@@ -295,6 +301,17 @@ mod tests {
             }
             assert_eq!(free.total, map.iter().filter(|&&free| free).count() as u64);
             assert!(free.mirrored().unwrap());
+            let (from, len) = ((seed >> 20) % SIZE, (seed >> 30) % 99 + 1);
+            let within = from..SIZE.min(from + len);
+            let mut found = 0;
+            free.parts_within(Run { start: from, len }, |part| {
+                assert!(within.contains(&part.start) && part.end() <= within.end);
+                assert!(map[part.start as usize..part.end() as usize].iter().all(|&free| free));
+                found += part.len;
+            })
+            .unwrap();
+            let expected = map[from as usize..within.end as usize].iter().filter(|&&free| free);
+            assert_eq!(found, expected.count() as u64);
             let mut last = None;
             free.each(|run| {
                 assert!(last.is_none_or(|end| end < run.start), "neighbours not joined");

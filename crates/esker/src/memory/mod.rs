@@ -10,7 +10,7 @@
 //! | extents.rs | a file's extents |
 //! | check.rs, finding.rs | doubting everything |
 //! | few.rs | short lists |
-//! | space.rs, free.rs, refs.rs, pairs.rs | data space, and who shares it |
+//! | space.rs, free.rs, resting.rs, refs.rs, pairs.rs | data space, and who shares it |
 //! | base.rs | what all that stands on |
 //! | resident | the embedded home: standing on nothing but the memory |
 //!
@@ -36,6 +36,7 @@ mod record;
 mod refs;
 mod resident;
 mod resize;
+mod resting;
 mod share;
 mod space;
 mod subtree;

@@ -11,6 +11,7 @@ use super::base::Base;
 use super::free::{Free, PAGE, Run, Runs};
 use super::pairs::Pairs;
 use super::refs::Refs;
+use super::resting::Resting;
 use crate::error::{Error, Result};
 use crate::ground::order::Rank;
 use crate::ground::sync::Mutex;
@@ -21,7 +22,9 @@ use crate::limits::{GRANULE, RELEASE_UNIT};
 /// The memory grows by an eighth, but in one step by no more than this, in bytes.
 const GROWTH_MAX: u64 = 64 << 20;
 /// Granules in a unit that goes back to the operating system.
-const UNIT: u64 = RELEASE_UNIT / GRANULE;
+pub(super) const UNIT: u64 = RELEASE_UNIT / GRANULE;
+/// Granules that go back in one step: nobody claims any meanwhile.
+const STEP: u64 = 16 * UNIT;
 /// Pages that are taken out of data space at once, where there are as many.
 const PAGES_AT_ONCE: u64 = RELEASE_UNIT / GRANULE / PAGE;
 /// Free pages more than needed at most, before some go back to data space.
@@ -31,14 +34,13 @@ const PAGES_KEPT: usize = 64;
 #[derive(Debug)]
 pub(super) struct Map<P> {
     pub free: Free<P>,
-    /// Free granules on their way back to the operating system: in nobody's hands.
-    leaving: u64,
+    resting: Resting,
 }
 
 impl<P: Pairs> Map<P> {
     /// Granules claimed.
     fn claimed(&self) -> u64 {
-        self.free.end().saturating_sub(self.free.total() + self.leaving)
+        self.free.end().saturating_sub(self.free.total())
     }
 
     /// Pages that one change of the map may take.
@@ -73,7 +75,7 @@ impl<B: Base> Space<B> {
         refs: Refs<B::Pairs>,
     ) -> Result<Self> {
         let shared = AtomicBool::new(!refs.is_empty()?);
-        let map = Mutex::new(Rank::Space.only(), Map { free, leaving: 0 });
+        let map = Mutex::new(Rank::Space.only(), Map { free, resting: Resting::default() });
         let refs = Mutex::new(Rank::Uses.only(), refs);
         Ok(Self { base, budget, map, refs, shared })
     }
@@ -376,7 +378,7 @@ impl<B: Base> Space<B> {
     }
 
     /// The runs are named once less. What nobody names any more is free, and units that become
-    /// wholly free by it go back to the operating system.
+    /// wholly free by it go back to the operating system, at once or when they have rested.
     pub(super) fn let_go(&self, runs: &[Run]) -> Result<()> {
         if runs.is_empty() {
             return Ok(());
@@ -405,25 +407,39 @@ impl<B: Base> Space<B> {
             let end = (whole.end() / UNIT * UNIT).min(run.end().next_multiple_of(UNIT));
             // What outlives a kill keeps its bytes until the next claim: they may be needed to go back.
             if start < end && !B::LASTING {
-                units.push(Run { start, len: end - start });
+                let run = Run { start, len: end - start };
+                let left = self.budget.total().saturating_sub(self.budget.used());
+                if !map.resting.keep(run, left / GRANULE) {
+                    units.push(run);
+                }
             }
         }
-        if units.is_empty() {
-            return Ok(());
-        }
-        // Nobody may claim a unit while its bytes go: it is out of the map meanwhile.
-        for &unit in &*units {
-            map.free.take(unit)?;
-            map.leaving += unit.len;
-        }
         drop(map);
-        for unit in &*units {
-            self.memory().release(unit.start * GRANULE, unit.len * GRANULE);
-        }
-        let mut map = self.map.lock();
-        for &unit in &*units {
-            map.free.insert(unit)?;
-            map.leaving -= unit.len;
+        units.iter().try_for_each(|&run| self.release(run))
+    }
+
+    /// A second has passed: what has rested for long enough goes back, unless it is in use again.
+    pub(super) fn tick(&self) -> Result<()> {
+        let due = self.map.lock().resting.tick(STEP);
+        due.into_iter().try_for_each(|run| self.release(run))
+    }
+
+    /// Whole units go back to the operating system, as far as they are free: the map is locked, so that nobody
+    /// claims one while its bytes go, but never for longer than a step takes.
+    fn release(&self, units: Run) -> Result<()> {
+        let mut at = units.start;
+        while at < units.end() {
+            let step = Run { start: at, len: STEP.min(units.end() - at) };
+            let map = self.map.lock();
+            map.free.parts_within(step, |free| {
+                let start = free.start.next_multiple_of(UNIT);
+                let len = (free.end() / UNIT * UNIT).saturating_sub(start);
+                if len > 0 {
+                    self.memory().release(start * GRANULE, len * GRANULE);
+                }
+            })?;
+            drop(map);
+            at = step.end();
         }
         Ok(())
     }

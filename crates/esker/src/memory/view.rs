@@ -195,6 +195,10 @@ impl<B: Base> Store for Home<B> {
         self.give_back(ino)
     }
 
+    fn tick(&self) -> Result<()> {
+        self.space.tick()
+    }
+
     fn sync(&self) -> Result<()> {
         B::sync(self)
     }

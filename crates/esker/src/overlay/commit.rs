@@ -75,6 +75,10 @@ impl<U: Store, L: View> Store for Overlay<U, L> {
         if above { self.upper.trim(ino) } else { Ok(()) }
     }
 
+    fn tick(&self) -> Result<()> {
+        self.upper.tick()
+    }
+
     fn sync(&self) -> Result<()> {
         self.upper.sync()
     }

@@ -91,6 +91,14 @@ impl<S> Fs<S> {
 }
 
 impl<S: Store> Fs<S> {
+    /// Tells the home that time passes ([`Store::tick`]); about once a second.
+    ///
+    /// # Errors
+    /// What the home says.
+    pub fn tick(&self) -> Result<()> {
+        self.store.tick()
+    }
+
     /// Lets go of an inode `count` times. One without names goes with its last hold.
     pub fn forget(&self, ino: Ino, count: u64) {
         self.part(ino, count);

@@ -23,6 +23,7 @@ struct Player<B: Base> {
     model: Model,
     chance: Chance,
     refused: u64,
+    ticks: bool,
     /// As it was when last compared.
     known: Model,
 }
@@ -30,7 +31,9 @@ struct Player<B: Base> {
 impl<B: Base> Player<B> {
     fn new((home, model): (Home<B>, Model), seed: u64) -> Self {
         println!("seed {seed}");
-        Self { home, model, chance: Chance::new(seed), refused: 0, known: Model::default() }
+        let ticks = seed.is_multiple_of(2);
+        let (chance, known) = (Chance::new(seed), Model::default());
+        Self { home, model, chance, refused: 0, ticks, known }
     }
 
     /// Another home in the place of this, which it finds where that one was. What had no names goes.
@@ -224,6 +227,10 @@ impl<B: Base> Player<B> {
         let words = self.batch();
         let mut next = self.model.clone();
         let expected = next.apply(&words);
+        // In half of the games time passes, and what was freed rests for a while.
+        if self.chance.below(4) == 0 && self.ticks {
+            self.home.tick().unwrap();
+        }
         let result = commit(&self.home, &words);
         match (result, expected) {
             (Err(Error::NoSpace), _) => self.refused += 1,

@@ -12,15 +12,22 @@ pub struct Liar {
     nth: u64,
     limit: u64,
     once: bool,
+    released: AtomicU64,
 }
 
 impl Liar {
     pub fn new(nth: u64, limit: u64) -> Self {
-        Self { heap: Heap::new(), calls: AtomicU64::new(0), nth, limit, once: false }
+        let zero = || AtomicU64::new(0);
+        Self { heap: Heap::new(), calls: zero(), nth, limit, once: false, released: zero() }
     }
 }
 
 impl Liar {
+    /// Bytes that were released so far.
+    pub fn released(&self) -> u64 {
+        self.released.load(Ordering::Relaxed)
+    }
+
     /// Fails to grow at this call, and at those right behind it, which ask for less.
     pub fn once(nth: u64) -> Self {
         Self { once: true, ..Self::new(nth, u64::MAX) }
@@ -55,6 +62,7 @@ impl Memory for Liar {
 
     /// What is released turns to rubbish, to show who goes on reading it.
     fn release(&self, at: u64, len: u64) {
+        self.released.fetch_add(len, Ordering::Relaxed);
         let _ = self.heap.write(at, &vec![0xdd; len as usize]);
     }
 }

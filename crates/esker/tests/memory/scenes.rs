@@ -1,7 +1,7 @@
 //! Single promises, each by the scene that would break it.
 
 use esker::ground::{Heap, Memory};
-use esker::limits::{GRANULE, INLINE_LEN_MAX, XATTR_VALUE_LEN_MAX};
+use esker::limits::{GRANULE, INLINE_LEN_MAX, RESTING_TICKS, XATTR_VALUE_LEN_MAX};
 use esker::memory::{Home, Options};
 use esker::store::{Flow, Store, View};
 use esker::{Attr, Cursor, Error, Ino, Kind, Name, Result, Span, Time, XattrName};
@@ -412,6 +412,37 @@ fn numbers_follow_groups() {
     }
     assert_eq!(groups.len(), 64);
     assert!(Name::parse(b"x").is_ok());
+}
+
+/// What is freed goes back at once where nobody tells the time. Elsewhere it rests, and goes when it was not used
+/// again for long enough.
+#[test]
+fn freed_space_rests_while_time_is_told() {
+    const LEN: usize = 4 << 20;
+    let liar = Liar::new(u64::MAX, u64::MAX);
+    let (home, _) = start(&liar, 64 << 20);
+    let ino = file(&home, "early");
+    write(&home, ino, 0, 1, LEN).unwrap();
+    drop_file(&home, ino, "early").unwrap();
+    let at_once = liar.released();
+    assert!(at_once >= LEN as u64);
+
+    home.tick().unwrap();
+    let ino = file(&home, "late");
+    write(&home, ino, 0, 2, LEN).unwrap();
+    drop_file(&home, ino, "late").unwrap();
+    // The half of it is used again.
+    let ino = file(&home, "again");
+    write(&home, ino, 0, 3, LEN / 2).unwrap();
+    for _ in 1..RESTING_TICKS {
+        home.tick().unwrap();
+        assert_eq!(liar.released(), at_once);
+    }
+    home.tick().unwrap();
+    let rested = liar.released() - at_once;
+    assert!((LEN as u64 / 2 - (128 << 10)..=LEN as u64 / 2).contains(&rested), "{rested}");
+    assert_eq!(read(&home, ino, 0, LEN), [3; LEN / 2]);
+    assert_eq!(home.check(), []);
 }
 
 /// Appends take space ahead; trimming gives back that, and nothing that was asked for.

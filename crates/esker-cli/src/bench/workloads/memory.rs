@@ -6,6 +6,8 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
+use esker::limits::RESTING_TICKS;
+
 use super::super::stats::Unit;
 use super::super::stop;
 use super::{Run, Scatter, file_name, float, tree};
@@ -63,11 +65,15 @@ impl Load {
             }
         }
         fs::remove_dir_all(&dir)?;
+        sleep(RESTING);
         let left = (settled(run)? - before).max(0.0);
         run.note(format!("{what}, memory left when removed"), Unit::Bytes, left);
         Ok(())
     }
 }
+
+/// A home may keep what was removed at hand for so long.
+const RESTING: Duration = Duration::from_secs(RESTING_TICKS + 2);
 
 /// Memory of the daemon once it does not change any more: what is removed is given back a little later.
 fn settled(run: &Run<'_>) -> io::Result<f64> {
