@@ -27,13 +27,18 @@ pub(super) struct Resting {
 impl Resting {
     /// Lets whole units rest, where `left` granules may be used in all; `false` where they are to go back at once.
     pub(super) fn keep(&mut self, units: Run, left: u64) -> bool {
+        let numbers = units.start / UNIT..units.end() / UNIT;
         let count = usize::try_from(units.len / UNIT).unwrap_or(usize::MAX);
         let count_max = UNITS_MAX.min(usize::try_from(left / UNIT).unwrap_or(usize::MAX));
-        if self.now == 0 || count > count_max.saturating_sub(self.units.len()) {
+        if self.now == 0 || count > count_max {
             return false;
         }
-        let first = units.start / UNIT;
-        self.units.extend((first..first + units.len / UNIT).map(|unit| (unit, self.now)));
+        // Those that were used and freed again do not count twice.
+        let others = self.units.len() - self.units.range(numbers.clone()).count();
+        if others + count > count_max {
+            return false;
+        }
+        self.units.extend(numbers.map(|unit| (unit, self.now)));
         true
     }
 
@@ -87,6 +92,7 @@ mod tests {
         resting.tick(UNIT);
         assert!(!resting.keep(units(0, UNITS_MAX as u64 + 1), u64::MAX));
         assert!(resting.keep(units(0, UNITS_MAX as u64), u64::MAX));
+        assert!(resting.keep(units(0, UNITS_MAX as u64), u64::MAX), "the same again");
         assert!(!resting.keep(units(1 << 20, 1), u64::MAX));
         for _ in 0..RESTING_TICKS {
             resting.tick(UNIT);
