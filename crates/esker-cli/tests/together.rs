@@ -101,6 +101,19 @@ fn a_base_is_found_wherever_it_is_said_to_be() {
     refused(&with(&tree), 4, &["a directory, not an image"], &dir);
     done(&with(&moved));
     assert_eq!(picture(&tree), picture(&dir));
+    // So it is for the verbs that look without mounting.
+    let out = scratch.path("out");
+    let looks: [&[&str]; 4] = [
+        &["cat", &format!("{}:/dir/7", text(&new))],
+        &["extract", text(&new), "-o", text(&out), "--preserve"],
+        &["check", text(&new)],
+        &["info", text(&new)],
+    ];
+    for look in looks {
+        assert_eq!(esker(look).status.code(), Some(4), "{look:?}");
+        done(&esker([look, &["--base", text(&moved)]].concat()));
+    }
+    assert_eq!(picture(&tree.join("dir")), picture(&out.join("dir")));
     done(&esker(["umount", text(&dir)]));
     // Behind a header of somebody else the image is found by itself.
     let behind = scratch.path("behind");

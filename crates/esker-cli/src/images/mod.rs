@@ -74,6 +74,10 @@ pub struct Opening {
     /// Where the image begins in its file, in bytes, or auto
     #[arg(long, value_name = "BYTES", default_value = "auto", value_parser = start)]
     pub offset: Begin,
+
+    /// An image that this one was packed against; any number of them. Otherwise it is looked for beside it
+    #[arg(long = "base", value_name = "FILE")]
+    pub bases: Vec<PathBuf>,
 }
 
 /// Where an image begins.
@@ -145,8 +149,8 @@ pub fn is_image(path: &Path, begin: Begin) -> bool {
 }
 
 /// Opens an image.
-pub fn open(path: &Path, begin: Begin, cache: &Arc<Cache>) -> Outcome<Image> {
-    open_with(path, begin, &[], cache)
+pub fn open(path: &Path, opening: &Opening, cache: &Arc<Cache>) -> Outcome<Image> {
+    open_with(path, opening.offset, &opening.bases, cache)
 }
 
 /// Opens an image whose bases may be among these.
@@ -162,16 +166,16 @@ pub fn open_with(
 }
 
 /// Opens an image as far as it is there.
-pub fn open_damaged(path: &Path, begin: Begin, cache: &Arc<Cache>) -> Outcome<Image> {
+pub fn open_damaged(path: &Path, opening: &Opening, cache: &Arc<Cache>) -> Outcome<Image> {
     let source = open_file(path)?;
-    let rest = Rest::open_damaged(source, begin.start()).map_err(|error| match error {
+    let rest = Rest::open_damaged(source, opening.offset.start()).map_err(|error| match error {
         Error::Damaged(Damage::Truncated) => {
             let what = "the image is cut short, and names and attributes are in what is missing";
             Failure::at(Exit::Damaged, what, path, "fetch it again: nothing can be saved from this")
         }
         error => failure(path, error),
     })?;
-    with_bases(path, rest, &[], cache)
+    with_bases(path, rest, &opening.bases, cache)
 }
 
 /// Finds the bases among those that are given, by what is in them, or beside the image, by the names under which they
@@ -203,7 +207,8 @@ fn with_bases(
         let missing = |why: &str| {
             let what = format!("the base image {} {why}", path_shown(&file));
             let name = hex(&base.name);
-            let remedy = format!("put the image with the name {name} there, or mount with --base");
+            let remedy =
+                format!("put the image with the name {name} there, or name it with --base");
             Failure::at(Exit::Source, &what, path, &remedy)
         };
         if !file.exists() || file == path {

@@ -68,7 +68,7 @@ impl Check {
     /// Checks.
     pub fn run(&self) -> Outcome {
         let cache = images::cache();
-        let image = images::open_damaged(&self.image, self.opening.offset, &cache)?;
+        let image = images::open_damaged(&self.image, &self.opening, &cache)?;
         let depth = if self.full { Depth::Plain } else { Depth::Stored };
         let report = verify(&image, depth, &mut |_| {});
         self.tell(&report, &hex(&image.name()));

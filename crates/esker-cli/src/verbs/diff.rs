@@ -184,8 +184,8 @@ impl Diff {
     /// Compares.
     pub fn run(&self) -> Outcome {
         let cache = images::cache();
-        let old = images::open(&self.old.image, self.opening.offset, &cache)?;
-        let new = images::open(&self.new.image, self.opening.offset, &cache)?;
+        let old = images::open(&self.old.image, &self.opening, &cache)?;
+        let new = images::open(&self.new.image, &self.opening, &cache)?;
         let (one, other) = (images::find(&old, &self.old)?, images::find(&new, &self.new)?);
         let out = io::BufWriter::new(io::stdout().lock());
         let mut comparison = Comparison { verb: self, old: &old, new: &new, out, differences: 0 };

@@ -147,8 +147,8 @@ impl Extract {
     pub fn run(&self) -> Outcome {
         let cache = images::cache();
         let image = match self.salvage {
-            true => images::open_damaged(&self.place.image, self.opening.offset, &cache)?,
-            false => images::open(&self.place.image, self.opening.offset, &cache)?,
+            true => images::open_damaged(&self.place.image, &self.opening, &cache)?,
+            false => images::open(&self.place.image, &self.opening, &cache)?,
         };
         let start = images::find(&image, &self.place)?;
         let chosen = Chosen::new(&image, &start, &self.pattern);

@@ -29,7 +29,7 @@ pub struct Info {
 impl Info {
     /// Tells. Reads the superblocks and the root page, and nothing else.
     pub fn run(&self) -> Outcome {
-        let image = images::open(&self.image, self.opening.offset, &images::cache())?;
+        let image = images::open(&self.image, &self.opening, &images::cache())?;
         match self.json {
             true => say(&self.described(&image).to_string()),
             false => say(self.words(&image).trim_end()),

@@ -62,7 +62,7 @@ impl Look {
         let cache = images::cache();
         let mut first = Ok(());
         for place in &self.places {
-            let looked = images::open(&place.image, self.opening.offset, &cache)
+            let looked = images::open(&place.image, &self.opening, &cache)
                 .and_then(|image| images::find(&image, place).and_then(|node| look(&image, node)));
             match looked {
                 Err(failure) if self.places.len() > 1 => {

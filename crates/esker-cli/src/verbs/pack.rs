@@ -12,7 +12,7 @@ use esker_stone::superblock::MAGIC;
 
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
-use crate::images::{self, Begin};
+use crate::images::{self, Opening};
 use crate::pack::{
     Again, Bar, Choosing, Gathered, Making, Order, Output, Plan, Rewriting, Total, again,
     described, failure, gather, gather_list, unpack, words,
@@ -168,7 +168,7 @@ impl Pack {
         if let [input] = &self.inputs[..]
             && let Ok(file) = File::open(input)
             && is_image(&file)
-            && let Ok(image) = images::open(input, Begin::default(), &images::cache())
+            && let Ok(image) = images::open(input, &Opening::default(), &images::cache())
         {
             total.set(image.root().statistics.file_bytes);
         }
@@ -206,7 +206,7 @@ impl Pack {
 
     /// Takes an image as a base.
     fn lean_on(&self, base: &Path, packer: &mut Packer<File>) -> Outcome<Result<(), Error>> {
-        let image = images::open(base, Begin::default(), &images::cache())?;
+        let image = images::open(base, &Opening::default(), &images::cache())?;
         if !image.bases().is_empty() {
             let what = "a base that has a base itself";
             return Err(Failure::at(Exit::Usage, what, base, "give the first one"));
@@ -285,7 +285,7 @@ fn take(
     if !is_image(&file) {
         return unpack(file, input, node, plan, packer, failed, tick);
     }
-    let image = images::open(input, Begin::default(), &images::cache())?;
+    let image = images::open(input, &Opening::default(), &images::cache())?;
     let order = Order::default();
     let what = Again { image: &image, file: input, top: node, plan, order: &order, adopt: false };
     again(&what, packer, tick).map_err(failed)

@@ -88,7 +88,7 @@ impl Repack {
                 Cache::new(usize::try_from(share).unwrap_or(usize::MAX))
             }
         };
-        let image = images::open(&self.image, self.opening.offset, &cache)?;
+        let image = images::open(&self.image, &self.opening, &cache)?;
         let began = Instant::now();
         let output = Output::new(&self.output, self.force)?;
         let (gathered, packed) = self.pack(&image, &order, options, &output)?;
