@@ -29,7 +29,8 @@ if [ "$(id -u)" != 0 ] || [ ! -e /dev/fuse ]; then
     [ -z "${ESKER_CI:-}" ]
     exit
 fi
-cargo build --quiet --locked -p esker-cli
+# With the features that the tests had it built with, so that it is there already.
+cargo build --quiet --locked --workspace --bin esker
 target=$(scripts/target.sh)
 esker=$target/debug/esker
 dir=$(mktemp -d "${TMPDIR:-/tmp}/esker-test-XXXXXX")
