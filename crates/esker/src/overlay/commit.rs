@@ -12,7 +12,7 @@ use super::state::{State, Told};
 use crate::attr::Kind;
 use crate::error::{Error, Result};
 use crate::ids::{Cursor, Ino};
-use crate::limits::CHANGES_MAX;
+use crate::limits::{CHANGES_MAX, GRANULE};
 use crate::name::{Name, XattrName};
 use crate::store::{Batch, Change, Flow, Store, View};
 
@@ -57,17 +57,12 @@ impl<U: Store, L: View> Store for Overlay<U, L> {
         if batch.changes().all(|change| self.is_above_all(change)) {
             return self.upper.commit(batch);
         }
-        batch.changes().try_for_each(|change| self.bring_up_for(change))?;
-        let mut plan = Plan::default();
-        batch.changes().try_for_each(|change| self.plan(&mut plan, change))?;
-        if plan.any {
-            self.upper.commit(&plan.upper)?;
+        self.states_of_late(batch, |ino, state| self.states.list_late(ino, state));
+        let done = self.change(batch);
+        if done.is_err() {
+            self.states_of_late(batch, |ino, _| self.states.unlist_late(ino));
         }
-        batch.changes().for_each(|change| self.remember(change));
-        for &(dir, place, slot) in plan.slots.iter().flatten() {
-            self.states.set_slot(dir, place, slot);
-        }
-        Ok(())
+        done
     }
 
     fn trim(&self, ino: Ino) -> Result<()> {
@@ -85,6 +80,30 @@ impl<U: Store, L: View> Store for Overlay<U, L> {
 }
 
 impl<U: Store, L: View> Overlay<U, L> {
+    /// Inodes that are new, with a number that was given out before the lower came to be: what to remember of each.
+    fn states_of_late(&self, batch: &Batch<'_>, each: impl Fn(Ino, State)) {
+        for change in batch.changes() {
+            match *change {
+                Change::Make { ino, attr } if ino.0 <= self.last => each(ino, State::of(&attr)),
+                _ => {}
+            }
+        }
+    }
+
+    fn change(&self, batch: &Batch<'_>) -> Result<()> {
+        batch.changes().try_for_each(|change| self.bring_up_for(change))?;
+        let mut plan = Plan::default();
+        batch.changes().try_for_each(|change| self.plan(&mut plan, change))?;
+        if plan.any {
+            self.upper.commit(&plan.upper)?;
+        }
+        batch.changes().for_each(|change| self.remember(change));
+        for &(dir, place, slot) in plan.slots.iter().flatten() {
+            self.states.set_slot(dir, place, slot);
+        }
+        Ok(())
+    }
+
     /// Whether a change concerns the upper alone.
     fn is_above_all(&self, change: &Change<'_>) -> bool {
         match *change {
@@ -177,7 +196,9 @@ impl<U: Store, L: View> Overlay<U, L> {
                     ..*piece
                 };
                 let pieces: Vec<Piece> = pieces.iter().map(moved).collect();
-                let granules = self.states.granules_max(source);
+                // Data that comes to lie otherwise within granules may touch twice as many.
+                let alike = from % GRANULE == at % GRANULE;
+                let granules = self.states.granules_max(source) * if alike { 1 } else { 2 };
                 self.states.borrow(ino, &pieces, granules, ino.0 > self.last);
             }
             Change::Drop { ino } if ino.0 <= self.last => self.states.list(ino, State::Gone),

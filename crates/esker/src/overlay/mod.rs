@@ -35,12 +35,13 @@ pub use fill::Walk;
 pub use leaving::Leaving;
 
 use crate::error::Result;
-use crate::ids::Ino;
+use crate::ids::{Cursor, Ino};
 use crate::limits::SUBTREES;
 use crate::store::{Store, View};
 use state::{States, Told};
 
-/// The upper's names in a lower directory are listed behind this place. A listing of the lower never gets there.
+/// The upper's names in a lower directory are listed behind this place, unless it is said otherwise. A listing of the
+/// lower never gets there.
 const UPPER_PLACES: u64 = 1 << 62;
 
 /// A home above another.
@@ -51,6 +52,8 @@ pub struct Overlay<U, L> {
     last: u64,
     /// What is added to the numbers that the upper gives.
     shift: u64,
+    /// The upper's names in a lower directory are listed behind this place.
+    places: u64,
     states: States,
 }
 
@@ -73,9 +76,18 @@ impl<U: Store, L: View> Overlay<U, L> {
     /// # Errors
     /// What the lower says of its root directory, and the upper when it is told so.
     pub fn new(upper: U, lower: L, last: Ino) -> Result<Self> {
+        Self::behind(upper, lower, last, Cursor(UPPER_PLACES))
+    }
+
+    /// The same above a lower that may list names up to this place, which another overlay may have given them.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn behind(upper: U, lower: L, last: Ino, places: Cursor) -> Result<Self> {
         // A multiple, so that a number stays in the group that the upper gave it for.
         let shift = last.0.next_multiple_of(SUBTREES as u64);
-        let overlay = Self { upper, lower, last: last.0, shift, states: States::new() };
+        let (last, places) = (last.0, places.0);
+        let overlay = Self { upper, lower, last, shift, places, states: States::new() };
         overlay.bring_up_root()?;
         Ok(overlay)
     }

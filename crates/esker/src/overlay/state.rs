@@ -11,6 +11,7 @@ use core::ops::Bound;
 
 use super::below::{Below, Piece};
 use super::slots::{Slot, Slots};
+use crate::attr::{Attr, Kind};
 use crate::ground::order::Rank;
 use crate::ground::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::ground::sync::{Mutex, MutexGuard, RwLock};
@@ -44,6 +45,14 @@ pub(super) enum State {
 }
 
 impl State {
+    /// Of an inode of which nothing is below.
+    pub(super) fn of(attr: &Attr) -> Self {
+        match attr.kind {
+            Kind::Directory => Self::Directory { below: 0, slots: Slots::default() },
+            _ => Self::Content { below: Below::default(), granules_max: 0 },
+        }
+    }
+
     /// Bytes that it takes.
     fn weight(&self) -> u64 {
         let parts = match self {
@@ -160,6 +169,19 @@ impl States {
         let old = self.shard(ino).states.write().insert(ino.0, state);
         self.listed.fetch_add(u64::from(old.is_none()), Relaxed);
         self.weigh(old.map_or(0, |old| old.weight()), 0);
+    }
+
+    /// An inode of the upper is listed, since its number is one of the lower's.
+    pub(super) fn list_late(&self, ino: Ino, state: State) {
+        self.weigh(0, state.weight());
+        self.shard(ino).states.write().insert(ino.0, state);
+    }
+
+    /// It is not there after all.
+    pub(super) fn unlist_late(&self, ino: Ino) {
+        if let Some(old) = self.shard(ino).states.write().remove(&ino.0) {
+            self.weigh(old.weight(), 0);
+        }
     }
 
     /// An inode of the upper borrows from below no more.

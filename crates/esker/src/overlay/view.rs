@@ -6,20 +6,15 @@
 
 use alloc::vec::Vec;
 
+use super::Overlay;
 use super::below::Piece;
 use super::slots::Slot;
 use super::state::Told;
-use super::{Overlay, UPPER_PLACES};
 use crate::attr::Attr;
 use crate::error::{Error, Result};
 use crate::ids::{Cursor, Ino, Span};
 use crate::name::{Name, XattrName};
 use crate::store::{Entry, Flow, Listed, Space, Store, View};
-
-/// An entry of the upper in a directory that is also below.
-const fn behind(entry: Entry) -> Entry {
-    Entry { seq: Cursor(entry.seq.0 + UPPER_PLACES), ..entry }
-}
 
 impl<U: Store, L: View> View for Overlay<U, L> {
     #[inline]
@@ -48,7 +43,7 @@ impl<U: Store, L: View> View for Overlay<U, L> {
             Told::Nothing => return self.lower.entry(dir, name),
             Told::Above { .. } => {}
         }
-        match self.upper.entry(dir, name).map(behind) {
+        match self.upper.entry(dir, name).map(|entry| self.behind_lower(entry)) {
             Err(Error::NotFound) => {}
             answer => return answer,
         }
@@ -57,7 +52,7 @@ impl<U: Store, L: View> View for Overlay<U, L> {
             Slot::Own => Ok(below),
             Slot::Leads(ino, kind) => Ok(Entry { ino, kind, ..below }),
             // Since it is hidden the upper alone knows, and may have got the name after it was asked.
-            Slot::Hidden => self.upper.entry(dir, name).map(behind),
+            Slot::Hidden => self.upper.entry(dir, name).map(|entry| self.behind_lower(entry)),
         }
     }
 
@@ -76,14 +71,19 @@ impl<U: Store, L: View> View for Overlay<U, L> {
             Told::Nothing => false,
             Told::Above { .. } => true,
         };
-        if after.0 < UPPER_PLACES && self.lower_entries(dir, after, attrs, each)?.is_break() {
-            return Ok(());
+        if after.0 < self.places {
+            match self.lower_entries(dir, after, attrs, each) {
+                Ok(flow) if flow.is_break() => return Ok(()),
+                // It came late: nothing of it is below.
+                Err(Error::NotFound) if above => {}
+                done => drop(done?),
+            }
         }
         if !above {
             return Ok(());
         }
-        let after = Cursor(after.0.saturating_sub(UPPER_PLACES));
-        self.upper_entries(dir, after, UPPER_PLACES, attrs, each)
+        let after = Cursor(after.0.saturating_sub(self.places));
+        self.upper_entries(dir, after, self.places, attrs, each)
     }
 
     fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
@@ -169,6 +169,11 @@ impl<U: Store, L: View> View for Overlay<U, L> {
 }
 
 impl<U: Store, L: View> Overlay<U, L> {
+    /// An entry of the upper in a directory that is also below.
+    const fn behind_lower(&self, entry: Entry) -> Entry {
+        Entry { seq: Cursor(entry.seq.0 + self.places), ..entry }
+    }
+
     /// Whether the upper answers for an inode.
     fn upper_has(&self, ino: Ino) -> Result<bool> {
         if ino.0 > self.last {
