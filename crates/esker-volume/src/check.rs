@@ -4,6 +4,7 @@
 //! believed; every finding names a thing and what is wrong with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use esker::store::{Flow, View};
 use esker::{Cursor, Ino, Kind};
@@ -46,6 +47,39 @@ pub enum Finding {
     Live(u64),
     /// A table cannot be read.
     Table(Error),
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listing(dir, error) => {
+                write!(f, "directory {}: cannot be listed ({error})", dir.0)
+            }
+            Self::Dangling(dir, ino) => {
+                write!(f, "directory {}: a name leads to inode {}, which is not it", dir.0, ino.0)
+            }
+            Self::Parent(dir) => write!(f, "directory {}: not where it says that it is", dir.0),
+            Self::Links(ino) => write!(f, "inode {}: another number of names than it says", ino.0),
+            Self::Entries(dir) => {
+                write!(f, "directory {}: another number of entries than it says", dir.0)
+            }
+            Self::Lost(ino) => write!(f, "inode {}: no name leads to it", ino.0),
+            Self::Inodes => f.write_str("there are not as many inodes as it says"),
+            Self::Number(ino) => write!(f, "inode {}: its number was not given out yet", ino.0),
+            Self::Content(ino, error) => write!(f, "inode {}: its content ({error})", ino.0),
+            Self::Block(block, error) => {
+                write!(f, "block {} of segment {}: {error}", block.slot, block.segment)
+            }
+            Self::References(block) => {
+                let (slot, segment) = (block.slot, block.segment);
+                write!(f, "block {slot} of segment {segment}: other references than are counted")
+            }
+            Self::Live(segment) => {
+                write!(f, "segment {segment}: other bytes in use than are counted")
+            }
+            Self::Table(error) => write!(f, "a table cannot be read ({error})"),
+        }
+    }
 }
 
 /// Counts again.
@@ -157,7 +191,7 @@ impl<D: Device> Checking<'_, D> {
         for block in blocks {
             self.refs.insert(block, 0);
         }
-        if inodes.len() as u64 != self.stack.state.inodes {
+        if inodes.len() as u64 != self.stack.state.numbers.inodes {
             self.findings.push(Finding::Inodes);
         }
         for ino in inodes {
@@ -169,7 +203,7 @@ impl<D: Device> Checking<'_, D> {
                     continue;
                 }
             };
-            if ino.0 >= self.stack.state.next_ino {
+            if ino.0 >= self.stack.state.numbers.next_ino {
                 self.findings.push(Finding::Number(ino));
             }
             let names = self.names.get(&ino).copied().unwrap_or(0);

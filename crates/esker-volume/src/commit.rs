@@ -17,13 +17,13 @@ use esker_stone::rows::places::Listing;
 use esker_stone::rows::xattrs::Xattr;
 
 use crate::delta::Delta;
-use crate::device::Device;
+use crate::device::{Device, Fault};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{PART_LEN_MAX, PIECES, ROWS_PAGE_LEN};
 use crate::log::{Log, flags, may_relocate};
 use crate::part::{PartHead, append_page};
 use crate::recent::{END, Run};
-use crate::rows::{Counter, Live, Orphan, Refs, counter};
+use crate::rows::{Live, Move, Numbers, Orphan, Refs};
 use crate::stack::State;
 use crate::volume::Volume;
 
@@ -67,8 +67,13 @@ pub trait Sink {
     /// # Errors
     /// What looking for what was there meets.
     fn hole(&mut self, ino: Ino, at: u64, len: Option<u64>) -> Result<()>;
-    /// No inode has this number or one above it; how many inodes there are.
-    fn inodes(&mut self, next: u64, count: u64);
+    /// A block that somebody needs is moved here.
+    ///
+    /// # Errors
+    /// `NoSpace`; what the device says; that the block is damaged.
+    fn carry(&mut self, block: BlockName) -> Result<()>;
+    /// What there is to count.
+    fn numbers(&mut self, numbers: Numbers);
 }
 
 /// Bytes that a row of a block takes in a page, at most.
@@ -183,9 +188,24 @@ impl<D: Device> Sink for Writer<'_, D> {
         Ok(())
     }
 
-    fn inodes(&mut self, next: u64, count: u64) {
-        self.delta.counters.push(Counter { number: counter::NEXT_INO, value: next });
-        self.delta.counters.push(Counter { number: counter::INODES, value: count });
+    fn carry(&mut self, block: BlockName) -> Result<()> {
+        self.end_block()?;
+        let stack = self.volume.stack(self.state);
+        let row = stack.block_row(block)?;
+        let stored = stack.stored_block(block, &row)?;
+        let (from, _) = stack.whereabouts(block, &row)?;
+        self.make_room(stored.len(), GROUP_HEAD_LEN + self.rows.len() * BLOCK_ROW_LEN)?;
+        let at = self.log.at + self.part.len() as u64;
+        let (to, shift) = (self.log.segment, at.wrapping_sub(row.at));
+        self.part.extend_from_slice(&stored);
+        self.delta.moves.push(Move { block, count: 1, to, shift });
+        *self.lives.entry(from).or_default() -= stored.len() as i64;
+        *self.lives.entry(to).or_default() += stored.len() as i64;
+        Ok(())
+    }
+
+    fn numbers(&mut self, numbers: Numbers) {
+        self.delta.counters.extend(numbers.counters());
     }
 }
 
@@ -243,9 +263,11 @@ impl<D: Device> Writer<'_, D> {
     fn make_room(&mut self, bytes: usize, page: usize) -> Result<()> {
         let fits = |own: &Self| {
             let len = own.volume.padded(own.part.len() + bytes + page);
-            len <= own.volume.room(own.log)
+            len <= own.volume.rest(own.log)
         };
-        if self.part.len() as u64 > PART_LEN_MAX || (!fits(self) && !self.rows.is_empty()) {
+        if self.part.len() as u64 > PART_LEN_MAX
+            || (!fits(self) && self.part.len() > PartHead::SIZE)
+        {
             self.put_part(&[], false)?;
         }
         if !fits(self) {
@@ -256,7 +278,7 @@ impl<D: Device> Writer<'_, D> {
 
     fn advance(&mut self) -> Result<()> {
         let done = self.volume.advance(self.log, self.reserve);
-        self.failed |= matches!(done, Err(Error::Device(_)));
+        self.failed |= is_failure(&done);
         done
     }
 
@@ -277,7 +299,7 @@ impl<D: Device> Writer<'_, D> {
         let rows = append_page(&mut self.part, (self.log.segment, self.log.at), &sealed);
         head.set_rows(&rows);
         let put = self.volume.put_part(self.log, &mut head, &mut self.part);
-        self.failed |= matches!(put, Err(Error::Device(_)));
+        self.failed |= is_failure(&put);
         put?;
         self.parts += 1;
         self.part.clear();
@@ -350,6 +372,12 @@ impl<D: Device> Writer<'_, D> {
     }
 }
 
+/// Whether the device failed. That there is no room below it is none: what was there stays, and what was to come is
+/// not there.
+const fn is_failure(done: &Result<()>) -> bool {
+    matches!(done, Err(Error::Device(fault)) if !matches!(fault, Fault::NoSpace))
+}
+
 /// A row of runs that follow each other.
 pub(crate) fn row(ino: Ino, runs: &[Run]) -> Extent {
     let pieces = runs.iter().map(|run| Piece { len: run.len, place: run.place }).collect();
@@ -366,18 +394,43 @@ impl<D: Device> Volume<D> {
     /// `NoSpace`, and nothing has changed; those of the source; `ReadOnly` when the volume cannot be written
     /// any more.
     pub fn commit(&self, source: &dyn Source) -> Result<()> {
+        self.commit_and(source, |show| show())
+    }
+
+    /// The same; `around` is called once the commit is safe, and itself calls what shows it to readers.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_and(
+        &self,
+        source: &dyn Source,
+        around: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
         self.writable()?;
         let mut log = self.log();
         self.prepare(&mut log)?;
+        self.write(&mut log, source, around)
+    }
+
+    /// Writes a commit at the end of the log.
+    pub(crate) fn write(
+        &self,
+        log: &mut Log,
+        source: &dyn Source,
+        around: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
         let mut tries = 0;
         loop {
-            let (outcome, failed) = self.attempt(&mut log, source);
+            let (outcome, failed) = self.attempt(log, source);
             match outcome {
-                Ok(delta) => return self.publish(&mut log, delta),
+                Ok(delta) => {
+                    let mut delta = Some(delta);
+                    return around(&mut || self.publish(log, delta.take().unwrap_or_default()));
+                }
                 Err(error) if failed && may_relocate(&error) && tries < 2 => {
                     tries += 1;
                     let written = log.at > 0;
-                    if self.relocate(&mut log, !written).is_err() {
+                    if self.relocate(log, !written).is_err() {
                         self.stop();
                         return Err(error);
                     }
@@ -385,7 +438,7 @@ impl<D: Device> Volume<D> {
                 Err(error) => {
                     // What was laid down is nobody's, but the log goes on behind it: so it must be safe.
                     let harmless =
-                        !failed && (log.before == log.good.name || self.barrier(&mut log).is_ok());
+                        !failed && (log.before == log.good.name || self.barrier(log).is_ok());
                     if !harmless {
                         self.stop();
                     }
@@ -397,7 +450,7 @@ impl<D: Device> Volume<D> {
 
     /// Before the first commit after opening: what an earlier one left is made safe, and a zone that was written
     /// further than its last whole part is left.
-    fn prepare(&self, log: &mut Log) -> Result<()> {
+    pub(crate) fn prepare(&self, log: &mut Log) -> Result<()> {
         if !log.fresh {
             return self.settle_in_time(log);
         }
@@ -457,11 +510,7 @@ pub(crate) fn absorb(
         segments.set_live(row.segment, row.bytes)?;
     }
     for row in std::mem::take(&mut delta.counters) {
-        match row.number {
-            counter::NEXT_INO => state.next_ino = row.value,
-            counter::INODES => state.inodes = row.value,
-            _ => {}
-        }
+        state.numbers.take(&row);
     }
     state.orphans.extend(std::mem::take(&mut delta.orphans).into_iter().map(|row| row.0));
     for key in delta.gone.extract_if(.., |key| key.first() == Some(&kind::ORPHAN)) {

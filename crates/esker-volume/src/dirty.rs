@@ -15,6 +15,7 @@ use esker_stone::rows::names::Named;
 use crate::commit::{Sink, Source};
 use crate::error::Result;
 use crate::limits::INLINE_LEN;
+use crate::rows::Numbers;
 
 /// Bytes that are read back at a time.
 const CHUNK: usize = 256 << 10;
@@ -112,8 +113,8 @@ pub struct Told<'a, V: ?Sized> {
     pub view: &'a V,
     /// Whose values the volume has now: to know what went into an inode, or out of it.
     pub below: &'a dyn View,
-    /// No inode has this number or one above it.
-    pub next_ino: u64,
+    /// What there is to count then.
+    pub numbers: Numbers,
 }
 
 fn some<T>(found: core::result::Result<T, Error>) -> core::result::Result<Option<T>, Error> {
@@ -222,7 +223,7 @@ impl<V: View + ?Sized> Source for Told<'_, V> {
                 None => to.unname(*dir, name)?,
             }
         }
-        to.inodes(self.next_ino, self.view.space().inodes);
+        to.numbers(self.numbers);
         Ok(())
     }
 }

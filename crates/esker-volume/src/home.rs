@@ -1,71 +1,225 @@
-//! A home whose batches a volume keeps: whoever is on top answers, and a sync writes what changed.
+//! The volume as a home that can be written: what changes is in memory, and a sync writes it as one commit.
 //!
-//! Above: POSIX. Below: a [`Store`] that has everything, and the volume. Invariant: what a sync writes is a
-//! prefix of the batches: none comes in while it gathers, and one that came before is in it.
+//! Above: POSIX. Below: `layer`, `volume`. There are at most two layers: one that takes batches, and one that
+//! is closed and being written. So whoever writes goes on while a sync is under way. Once a commit is safe its layer
+//! is dropped: what it held comes from the volume now.
+//!
+//! Invariant: what a sync writes is a prefix of the batches: no batch is under way when a layer is closed, and layers
+//! are written in their order. Locks are taken in the order `syncing`, the volume's log, `gate`, the volume's others.
 
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use esker::store::{Batch, Change, Entry, Flow, Listed, Space, Store, View};
 use esker::{Attr, Cursor, Ino, Kind, Name, Result, Span, XattrName};
 
+use crate::cost::{Cost, grows};
 use crate::device::Device;
-use crate::dirty::{Dirty, Told};
+use crate::dirty::Told;
 use crate::error::Error;
+use crate::layer::Layer;
 use crate::volume::Volume;
 
-/// A store whose changes a volume keeps.
-pub struct Kept<S, D> {
-    top: S,
-    volume: Volume<D>,
-    /// Batches read it, a sync writes it.
-    gate: RwLock<()>,
-    dirty: Mutex<Dirty>,
-    next_ino: Mutex<u64>,
+/// Entries that are listed at a time.
+const ENTRIES: usize = 64;
+
+/// Makes an empty store with a root directory.
+pub type Maker<U> = Box<dyn Fn() -> Result<U> + Send + Sync>;
+
+struct Layers<U, D> {
+    /// Takes batches.
+    top: Arc<Layer<U, D>>,
+    /// Is being written.
+    closed: Option<Arc<Layer<U, D>>>,
 }
 
-impl<S: Store, D: Device> Kept<S, D> {
-    /// What `top` has is what the volume has; from now on the volume follows.
-    pub fn new(top: S, volume: Volume<D>) -> Self {
-        let next_ino = Mutex::new(volume.next_ino());
-        Self { top, volume, gate: RwLock::new(()), dirty: Mutex::default(), next_ino }
+/// A volume that can be written.
+pub struct Kept<U, D> {
+    volume: Arc<Volume<D>>,
+    make: Maker<U>,
+    gate: RwLock<Layers<U, D>>,
+    syncing: Mutex<()>,
+    /// Bytes in memory at which a layer is written.
+    dirty_max: u64,
+    /// Whether somebody should write in the background.
+    due: Mutex<bool>,
+    ring: Condvar,
+}
+
+impl<U: Store, D: Device> Kept<U, D> {
+    /// A volume with nothing above it yet. `make` gives the stores that hold what changes; a layer of more than
+    /// `dirty_max` bytes is written. What had no name and is held by nobody any more goes with the first commit.
+    ///
+    /// # Errors
+    /// Those of `make`; what the volume says of its root directory.
+    pub fn new(volume: Volume<D>, dirty_max: u64, make: Maker<U>) -> Result<Self> {
+        let volume = Arc::new(volume);
+        let top = Arc::new(Layer::new(make()?, &volume, None, 1)?);
+        let kept = Self {
+            volume,
+            make,
+            gate: RwLock::new(Layers { top, closed: None }),
+            syncing: Mutex::new(()),
+            dirty_max,
+            due: Mutex::new(false),
+            ring: Condvar::new(),
+        };
+        for ino in kept.volume.orphans() {
+            let mut batch = Batch::new();
+            batch.push(Change::Drop { ino });
+            kept.commit(&batch)?;
+        }
+        Ok(kept)
     }
 
     /// The volume.
-    pub const fn volume(&self) -> &Volume<D> {
+    pub fn volume(&self) -> &Volume<D> {
         &self.volume
     }
 
-    /// Who answers.
-    pub const fn top(&self) -> &S {
-        &self.top
+    /// Whether something changed that is not written.
+    pub fn is_dirty(&self) -> bool {
+        self.newest_dirty() > 0
     }
 
-    /// Writes what changed; the error as the volume says it.
+    /// Waits until something should be written in the background, at most so long; whether it should.
+    pub fn wait(&self, longest: Duration) -> bool {
+        let due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.ring.wait_timeout_while(due, longest, |due| !*due);
+        let (mut due, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *due)
+    }
+
+    /// Makes [`wait`](Self::wait) return.
+    pub fn wake(&self) {
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ring.notify_all();
+    }
+
+    /// Writes what changed until now; the error as the volume says it.
     ///
     /// # Errors
     /// Those of [`Volume::commit`]. What changed is still remembered then.
     pub fn write(&self) -> core::result::Result<(), Error> {
-        let _gate = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        let mut dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
-        if dirty.is_empty() {
-            // What failed to become safe is still marked: so everything is safe.
+        let wanted = self.newest_dirty();
+        if wanted == 0 {
             return Ok(());
         }
-        let next_ino = *self.next_ino.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = Told { dirty: &dirty, view: &self.top, below: &self.volume, next_ino };
-        self.volume.commit(&told)?;
-        *dirty = Dirty::default();
+        let _turn = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(layer) = self.closed_layer(wanted)? {
+            self.lay_down(&layer)?;
+        }
         Ok(())
+    }
+
+    fn gate(&self) -> RwLockReadGuard<'_, Layers<U, D>> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn gate_alone(&self) -> RwLockWriteGuard<'_, Layers<U, D>> {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the newest layer in which something changed; 0: there is none.
+    fn newest_dirty(&self) -> u64 {
+        let layers = self.gate();
+        if layers.top.dirty().is_empty() {
+            layers.closed.as_ref().map_or(0, |layer| layer.number)
+        } else {
+            layers.top.number
+        }
+    }
+
+    /// The layer that is to be written next for all up to `wanted` to be safe. Whoever asks holds `syncing`.
+    fn closed_layer(&self, wanted: u64) -> core::result::Result<Option<Arc<Layer<U, D>>>, Error> {
+        let waiting = self.gate().closed.clone();
+        if waiting.is_some() {
+            // It failed before.
+            return Ok(waiting);
+        }
+        let upper = (self.make)()?;
+        let mut layers = self.gate_alone();
+        if layers.top.number > wanted || layers.top.dirty().is_empty() {
+            return Ok(None);
+        }
+        let (closed, number) = (Arc::clone(&layers.top), layers.top.number + 1);
+        let top = Layer::new(upper, &self.volume, Some(Arc::clone(&closed)), number)?;
+        *layers = Layers { top: Arc::new(top), closed: Some(Arc::clone(&closed)) };
+        Ok(Some(closed))
+    }
+
+    /// Writes a closed layer, and takes it out from between.
+    fn lay_down(&self, layer: &Layer<U, D>) -> core::result::Result<(), Error> {
+        let dirty = layer.dirty();
+        let (view, below) = (&layer.overlay, &*self.volume);
+        let told = Told { dirty: &dirty, view, below, numbers: layer.numbers() };
+        let mut gone = None;
+        self.volume.commit_and(&told, |show| {
+            let mut layers = self.gate_alone();
+            show()?;
+            layers.top.forget_below();
+            gone = layers.closed.take();
+            Ok(())
+        })?;
+        drop(dirty);
+        drop(gone);
+        Ok(())
+    }
+
+    /// Whether this can be taken now; if the volume has room for it, and memory.
+    fn takes(&self, layers: &Layers<U, D>, cost: Cost, grows: bool) -> bool {
+        let waiting = layers.top.cost() + cost;
+        // Rows are written into what is kept back for them: never more than that at once.
+        if waiting.rows > self.volume.rows_room() && !layers.top.dirty().is_empty() {
+            return false;
+        }
+        let closed = layers.closed.as_ref().map_or(0, |layer| layer.cost().sum());
+        !grows || waiting.sum().saturating_add(closed) <= self.volume.room()
+    }
+
+    /// Takes a batch if it can; `None`: something has to be written first.
+    fn try_commit(&self, batch: &Batch<'_>, cost: Cost, grows: bool) -> Option<Result<()>> {
+        let layers = self.gate();
+        if !self.takes(&layers, cost, grows) {
+            return None;
+        }
+        match layers.top.commit(batch, cost) {
+            Err(esker::Error::NoSpace) if !layers.top.dirty().is_empty() => None,
+            done => {
+                let used = layers.top.overlay.upper().space().used;
+                if done.is_ok() && used >= self.dirty_max / 2 && layers.closed.is_none() {
+                    drop(layers);
+                    self.wake();
+                }
+                Some(done)
+            }
+        }
     }
 }
 
-impl<S: Store, D: Device> View for Kept<S, D> {
+/// Space is not kept for anybody: nothing but whether there is enough is asked.
+fn without_reserve<'a>(batch: &Batch<'a>) -> Batch<'a> {
+    let mut rest = Batch::new();
+    let others = batch.changes().filter(|change| !matches!(change, Change::Reserve { .. }));
+    others.for_each(|change| rest.push(*change));
+    rest
+}
+
+fn reserved(batch: &Batch<'_>) -> u64 {
+    let spans = batch.changes().map(|change| match change {
+        Change::Reserve { span, .. } => span.len(),
+        _ => 0,
+    });
+    spans.fold(0, u64::saturating_add)
+}
+
+impl<U: Store, D: Device> View for Kept<U, D> {
     fn attr(&self, ino: Ino) -> Result<Attr> {
-        self.top.attr(ino)
+        self.gate().top.overlay.attr(ino)
     }
 
     fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
-        self.top.entry(dir, name)
+        self.gate().top.overlay.entry(dir, name)
     }
 
     fn entries(
@@ -75,61 +229,114 @@ impl<S: Store, D: Device> View for Kept<S, D> {
         attrs: bool,
         each: &mut dyn FnMut(Listed<'_>) -> Flow,
     ) -> Result<()> {
-        self.top.entries(dir, after, attrs, each)
+        let mut after = after;
+        loop {
+            let mut found: Vec<(Vec<u8>, Entry, Option<Attr>)> = Vec::new();
+            self.gate().top.overlay.entries(dir, after, attrs, &mut |listed| {
+                found.push((listed.name.bytes().to_vec(), listed.entry, listed.attr));
+                if found.len() < ENTRIES { Flow::Continue(()) } else { Flow::Break(()) }
+            })?;
+            let whole = found.len() == ENTRIES;
+            for (name, entry, attr) in found {
+                after = entry.seq;
+                if each(Listed { name: Name::parse(&name)?, entry, attr }).is_break() {
+                    return Ok(());
+                }
+            }
+            if !whole {
+                return Ok(());
+            }
+        }
     }
 
     fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
-        self.top.read(ino, at, target)
+        self.gate().top.overlay.read(ino, at, target)
     }
 
     fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>> {
-        self.top.next_data(ino, at)
+        self.gate().top.overlay.next_data(ino, at)
     }
 
     fn xattr(&self, ino: Ino, name: XattrName<'_>, target: &mut Vec<u8>) -> Result<()> {
-        self.top.xattr(ino, name, target)
+        self.gate().top.overlay.xattr(ino, name, target)
     }
 
     fn xattrs(&self, ino: Ino, each: &mut dyn FnMut(XattrName<'_>) -> Flow) -> Result<()> {
-        self.top.xattrs(ino, each)
-    }
-
-    fn space(&self) -> Space {
-        let inodes = self.top.space().inodes;
-        Space { inodes, ..self.volume.space() }
-    }
-}
-
-impl<S: Store, D: Device> Store for Kept<S, D> {
-    fn next_ino(&self, parent: Ino, kind: Kind) -> Ino {
-        self.top.next_ino(parent, kind)
-    }
-
-    fn commit(&self, batch: &Batch<'_>) -> Result<()> {
-        let _gate = self.gate.read().unwrap_or_else(PoisonError::into_inner);
-        if !self.volume.is_writable() {
-            return Err(esker::Error::ReadOnly);
-        }
-        self.top.commit(batch)?;
-        self.dirty.lock().unwrap_or_else(PoisonError::into_inner).mark(batch);
-        for change in batch.changes() {
-            if let Change::Make { ino, .. } = change {
-                let mut next = self.next_ino.lock().unwrap_or_else(PoisonError::into_inner);
-                *next = (*next).max(ino.0.saturating_add(1));
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        self.gate().top.overlay.xattrs(ino, &mut |name| {
+            names.push(name.bytes().to_vec());
+            Flow::Continue(())
+        })?;
+        for name in names {
+            if each(XattrName::parse(&name)?).is_break() {
+                break;
             }
         }
         Ok(())
     }
 
+    fn space(&self) -> Space {
+        let layers = self.gate();
+        let waiting = layers.closed.as_ref().map_or(0, |layer| layer.cost().sum());
+        let waiting = waiting.saturating_add(layers.top.cost().sum());
+        let space = self.volume.space();
+        let used = space.used.saturating_add(waiting).min(space.total);
+        Space { used, inodes: layers.top.numbers().inodes, ..space }
+    }
+}
+
+impl<U: Store, D: Device> Store for Kept<U, D> {
+    fn next_ino(&self, parent: Ino, kind: Kind) -> Ino {
+        self.gate().top.next_ino(parent, kind)
+    }
+
+    fn commit(&self, batch: &Batch<'_>) -> Result<()> {
+        if !self.volume.is_writable() {
+            return Err(esker::Error::ReadOnly);
+        }
+        let grows = grows(batch);
+        let cost = Cost::of(batch);
+        let wanted = Cost { bytes: cost.bytes.saturating_add(reserved(batch)), ..cost };
+        if wanted != cost && !self.has_room(wanted)? {
+            return Err(esker::Error::NoSpace);
+        }
+        let batch = &without_reserve(batch);
+        if let Some(done) = self.try_commit(batch, cost, grows) {
+            return done;
+        }
+        self.write().map_err(Error::core)?;
+        if let Some(done) = self.try_commit(batch, cost, grows) {
+            return done;
+        }
+        self.volume.reclaim(cost.sum()).map_err(Error::core)?;
+        self.try_commit(batch, cost, grows).unwrap_or(Err(esker::Error::NoSpace))
+    }
+
     fn trim(&self, ino: Ino) -> Result<()> {
-        self.top.trim(ino)
+        self.gate().top.overlay.trim(ino)
     }
 
     fn tick(&self) -> Result<()> {
-        self.top.tick()
+        self.gate().top.overlay.tick()
     }
 
+    /// What is dirty and cannot be written is told of until it is written.
     fn sync(&self) -> Result<()> {
-        self.write().map_err(Error::core)
+        self.write().map_err(|error| match error {
+            Error::ReadOnly => esker::Error::Io,
+            error => error.core(),
+        })
+    }
+}
+
+impl<U: Store, D: Device> Kept<U, D> {
+    /// Whether the volume has room for so much more, once it has made all the room that it can.
+    fn has_room(&self, cost: Cost) -> Result<bool> {
+        if self.takes(&self.gate(), cost, true) {
+            return Ok(true);
+        }
+        self.write().map_err(Error::core)?;
+        self.volume.reclaim(cost.sum()).map_err(Error::core)?;
+        Ok(cost.sum() <= self.volume.room())
     }
 }

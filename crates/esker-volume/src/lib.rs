@@ -11,10 +11,12 @@
 //! | segments.rs, log.rs | where things go, and what happens when that fails |
 //! | commit.rs | laying a commit down |
 //! | merge.rs, settle.rs | from rows in memory to tables, and free segments again |
+//! | room.rs | how much more fits, and making room
 //! | recovery.rs, mkfs.rs | finding everything again; the first commit |
 //! | recent.rs, stack.rs, view.rs | looking: in memory, in tables, and as the knot asks |
 //! | check.rs | counting everything again |
-//! | dirty.rs, home.rs | what changed since, and who has it |
+//! | dirty.rs, cost.rs | what changed since, and what it takes to write that |
+//! | layer.rs, home.rs | what is not yet written, in memory; the home that POSIX has |
 //!
 //! Invariant: nothing that a safe commit needs is ever written over; every byte that comes in is hostile until it was
 //! checked.
@@ -23,11 +25,13 @@
 
 mod check;
 mod commit;
+mod cost;
 pub mod delta;
 pub mod device;
 mod dirty;
 mod error;
 mod home;
+mod layer;
 mod leaf;
 pub mod limits;
 mod log;
@@ -36,6 +40,7 @@ pub mod mkfs;
 pub mod part;
 pub mod recent;
 mod recovery;
+mod room;
 pub mod root;
 pub mod rows;
 pub mod segments;
@@ -49,7 +54,7 @@ pub use check::Finding;
 pub use commit::{Sink, Source};
 pub use dirty::{Dirty, Ranges, Told};
 pub use error::{Damage, Error, Result};
-pub use home::Kept;
+pub use home::{Kept, Maker};
 pub use mkfs::{Making, make};
 pub use recovery::open;
 pub use stack::State;

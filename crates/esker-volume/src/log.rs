@@ -97,7 +97,7 @@ pub(crate) const fn flags(last: bool) -> u32 {
 
 impl<D: Device> Volume<D> {
     /// How much still fits into the open segment.
-    pub(crate) const fn room(&self, log: &Log) -> u64 {
+    pub(crate) const fn rest(&self, log: &Log) -> u64 {
         self.shape.segment_room - log.at
     }
 
@@ -208,7 +208,7 @@ impl<D: Device> Volume<D> {
         part: &mut Vec<u8>,
     ) -> Result<()> {
         let len = self.padded(part.len());
-        if len > self.room(log) {
+        if len > self.rest(log) {
             return Err(Error::Damaged(Damage::Segment));
         }
         part.resize(len as usize, 0);

@@ -191,6 +191,7 @@ impl<'a> Fresh<'a> {
             let row = (bytes > 0).then_some(Row::Refs(Refs { block, bytes }));
             if bytes == 0 {
                 rows.insert(key(kind::BLOCK, block), None);
+                rows.insert(key(kind::MOVE, block), None);
             }
             rows.insert(key(kind::REFS, block), row);
         }

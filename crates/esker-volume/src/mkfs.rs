@@ -3,7 +3,7 @@
 //! Above: the command. Invariant: when it returns, the volume is safe and holds a root directory; before its
 //! last barrier there is no volume.
 
-use esker::{Attr, Ino, Kind};
+use esker::{Attr, Cursor, Ino, Kind};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::{Setting, cache::Cache};
 
@@ -14,6 +14,7 @@ use crate::limits::{
     SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX,
 };
 use crate::recovery::open;
+use crate::rows::Numbers;
 use crate::superblock::Superblock;
 use crate::volume::{Options, Volume};
 
@@ -62,7 +63,8 @@ impl Source for First {
             ..self.0
         };
         to.inode(Inode { ino: Ino::ROOT, attr, inline: Vec::new() });
-        to.inodes(Ino::ROOT.0 + 1, 1);
+        let next_place = Cursor::FIRST.0;
+        to.numbers(Numbers { next_ino: Ino::ROOT.0 + 1, inodes: 1, next_place });
         Ok(())
     }
 }

@@ -170,6 +170,7 @@ impl Recent {
         for row in delta.refs {
             if row.bytes == 0 {
                 self.blocks.remove(&row.block);
+                self.moves.remove(&row.block);
             }
             self.refs.insert(row.block, row.bytes);
         }

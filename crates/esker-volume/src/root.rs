@@ -32,11 +32,9 @@ pub fn encode(state: &State, segments: &Segments, measure: Measure) -> Vec<u8> {
     for rows in orphans.chunks(ROWS) {
         plain.extend(numbers::encode(rows, measure));
     }
-    let counters = [
-        Counter { number: counter::NEXT_INO, value: state.next_ino },
-        Counter { number: counter::INODES, value: state.inodes },
-        Counter { number: counter::NEXT_SEGMENT, value: segments.next_number() },
-    ];
+    let next = Counter { number: counter::NEXT_SEGMENT, value: segments.next_number() };
+    let [ino, inodes, place] = state.numbers.counters();
+    let counters = [ino, inodes, next, place];
     plain.extend(numbers::encode(&counters, measure));
     plain
 }
@@ -59,10 +57,8 @@ pub fn decode(plain: &[u8], count: u32) -> Result<(State, Segments)> {
             kind::COUNTER => {
                 for row in numbers::decode::<2, Counter>(bytes)? {
                     match row.number {
-                        counter::NEXT_INO => state.next_ino = row.value,
-                        counter::INODES => state.inodes = row.value,
                         counter::NEXT_SEGMENT => next = row.value,
-                        _ => {}
+                        _ => state.numbers.take(&row),
                     }
                 }
             }

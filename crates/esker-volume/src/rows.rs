@@ -128,6 +128,41 @@ pub mod counter {
     pub const INODES: u64 = 2;
     /// No segment has this number or one above it.
     pub const NEXT_SEGMENT: u64 = 3;
+    /// No name has this place in its directory's listing or one above it.
+    pub const NEXT_PLACE: u64 = 4;
+}
+
+/// What a volume counts of its inodes and names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// No inode has this number or one above it.
+    pub next_ino: u64,
+    /// Inodes in use.
+    pub inodes: u64,
+    /// No name has this place in its directory's listing or one above it.
+    pub next_place: u64,
+}
+
+impl Numbers {
+    /// As rows.
+    #[must_use]
+    pub const fn counters(&self) -> [Counter; 3] {
+        [
+            Counter { number: counter::NEXT_INO, value: self.next_ino },
+            Counter { number: counter::INODES, value: self.inodes },
+            Counter { number: counter::NEXT_PLACE, value: self.next_place },
+        ]
+    }
+
+    /// What a row says of them, if it does.
+    pub const fn take(&mut self, row: &Counter) {
+        match row.number {
+            counter::NEXT_INO => self.next_ino = row.value,
+            counter::INODES => self.inodes = row.value,
+            counter::NEXT_PLACE => self.next_place = row.value,
+            _ => {}
+        }
+    }
 }
 
 impl NumberRow<2> for Counter {

@@ -233,7 +233,7 @@ impl<D: Device> Volume<D> {
         }
     }
 
-    fn settle(&self, log: &mut Log) -> Result<()> {
+    pub(crate) fn settle(&self, log: &mut Log) -> Result<()> {
         let before = log.tables;
         let mut settling = Settling { volume: self, log, taken: Vec::new() };
         let written = settling.written();
@@ -349,8 +349,7 @@ impl<D: Device> Settling<'_, D> {
         let new = State {
             tables,
             recent: Recent::default(),
-            next_ino: state.next_ino,
-            inodes: state.inodes,
+            numbers: state.numbers,
             orphans: state.orphans.clone(),
         };
         let measure = volume.writing().measure();

@@ -23,7 +23,7 @@ use crate::device::Device;
 use crate::error::{Damage, Error, Result};
 use crate::leaf::Leaf;
 use crate::recent::{END, Recent, Run, runs};
-use crate::rows::Move;
+use crate::rows::{Move, Numbers};
 use crate::volume::Volume;
 
 /// What the newest commit left.
@@ -33,10 +33,8 @@ pub struct State {
     pub tables: Vec<TableRow>,
     /// What came since.
     pub recent: Recent,
-    /// No inode has this number or one above it.
-    pub next_ino: u64,
-    /// Inodes.
-    pub inodes: u64,
+    /// What is counted.
+    pub numbers: Numbers,
     /// Inodes without a name that somebody used.
     pub orphans: BTreeSet<Ino>,
 }
@@ -164,6 +162,23 @@ impl<D: Device> Stack<'_, D> {
             at = self.leaf_behind(&here)?;
         }
         Ok(None)
+    }
+
+    /// Leaves from the one that would hold the key on, as long as `each` says so.
+    pub(crate) fn leaves_from(
+        &self,
+        key: &[u8],
+        each: &mut dyn FnMut(&Leaf) -> bool,
+    ) -> Result<()> {
+        let wanted = key.first().copied().unwrap_or(0);
+        let mut at = self.leaf_at(key)?;
+        while let Some(here) = at {
+            if here.leaf.kind() >= wanted && !each(&here.leaf) {
+                return Ok(());
+            }
+            at = self.leaf_behind(&here)?;
+        }
+        Ok(())
     }
 
     /// Every leaf of a table, in order.

@@ -65,6 +65,12 @@ layout! {
     }
 }
 
+/// Whether a volume begins with these bytes, of any version.
+#[must_use]
+pub fn is_one(head: &[u8; 16]) -> bool {
+    head.starts_with(&MAGIC) && head[12..] == VOLUME.to_le_bytes()
+}
+
 impl Superblock {
     /// One of a new volume, to be filled in.
     #[must_use]

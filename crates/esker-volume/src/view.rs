@@ -8,7 +8,7 @@ use esker::{Attr, Cursor, Error, Ino, Kind, Name, Result, Span, XattrName};
 use esker_stone::rows::inodes::Inode;
 
 use crate::device::Device;
-use crate::segments::Condition;
+use crate::room::usage;
 use crate::stack::Stack;
 use crate::volume::Volume;
 
@@ -170,16 +170,10 @@ impl<D: Device> View for Volume<D> {
     }
 
     fn space(&self) -> Space {
-        let inodes = self.state().inodes;
-        let segments = self.segments();
-        let rows = segments.rows().iter();
-        let usable = rows.filter(|row| !matches!(row.condition, Condition::Home | Condition::Bad));
-        let (mut total, mut used) = (0, 0);
-        for row in usable {
-            total += self.shape.segment_room;
-            let free = matches!(row.condition, Condition::Free | Condition::Next);
-            used += if free { 0 } else { self.shape.segment_room };
-        }
+        let state = self.state();
+        let kept = self.reserve(&state);
+        let (total, used) = usage(self.segments().rows(), self.shape.segment_room, kept);
+        let inodes = state.numbers.inodes;
         Space { total, used, inodes }
     }
 }

@@ -5,13 +5,15 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use esker::Ino;
 use esker_stone::cache::Cache;
 use esker_stone::tree::Writing;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::segments::{Physical, Segments};
+use crate::rows::Numbers;
+use crate::segments::{Physical, Segment, Segments};
 use crate::stack::{Stack, State};
 use crate::superblock::Superblock;
 
@@ -138,9 +140,21 @@ impl<D: Device> Volume<D> {
         self.log().superblock.generation - 1
     }
 
-    /// No inode has this number or one above it.
+    /// What it counts of its inodes and names.
     #[must_use]
-    pub fn next_ino(&self) -> u64 {
-        self.state().next_ino
+    pub fn numbers(&self) -> Numbers {
+        self.state().numbers
+    }
+
+    /// All stretches of the device, as they are used now.
+    #[must_use]
+    pub fn stretches(&self) -> Vec<Segment> {
+        self.segments().rows().to_vec()
+    }
+
+    /// Inodes without a name: whoever used them is gone, if nobody has them now.
+    #[must_use]
+    pub fn orphans(&self) -> Vec<Ino> {
+        self.state().orphans.iter().copied().collect()
     }
 }

@@ -8,16 +8,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use esker::limits::FILE_SIZE_MAX;
-use esker::store::{Flow, Store, View};
-use esker::{Cursor, Ino, Kind, Name, XattrName};
+use esker::store::View;
+use esker::{Error as Posix, Ino, Kind, Name};
 use esker_stone::cache::Cache;
 use esker_stone::check::checksum;
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::{Codec, Setting};
 use esker_volume::device::{Device, Fault, Zones};
-use esker_volume::{Error, Kept, Making, Options, Sink, Source, Volume, make, open};
+use esker_volume::rows::Numbers;
+use esker_volume::{Error, Making, Options, Sink, Source, Volume, make, open};
 
 use crate::chance::Chance;
 use crate::lying::medium::{Medium, PAGE};
@@ -25,8 +25,10 @@ use crate::lying::states::{Dose, Replay};
 use crate::lying::{Lying, Op, Plan, Request, Write};
 use crate::model::Model;
 use crate::script::Script;
-use crate::world::World;
-use crate::world::inside::{Checked, Inside, root_attr};
+use crate::told::{difference, print, tell};
+use crate::world::inside::{Inside, root_attr};
+use crate::world::on_volume::OnVolume;
+use crate::world::{Outcome, World};
 
 /// What a volume under proof is like.
 #[derive(Clone, Copy, Debug)]
@@ -153,52 +155,6 @@ impl Shape {
     }
 }
 
-impl<D: Device> Checked for Kept<Model, D> {
-    fn findings(&self) -> Vec<String> {
-        self.top().check(0)
-    }
-}
-
-/// The model above a volume on a lying device.
-pub type Pair = Inside<Kept<Model, Arc<Lying>>>;
-
-/// Everything that a view shows, as one number.
-///
-/// # Errors
-/// What it refuses, in words.
-pub fn print(view: &dyn View) -> Result<u64, String> {
-    Ok(checksum(&tell(view)?))
-}
-
-/// Everything that a view shows, in bytes that a person can nearly read.
-fn tell(view: &dyn View) -> Result<Vec<u8>, String> {
-    let mut told = Vec::new();
-    let mut todo = vec![Ino::ROOT];
-    tell_inode(view, Ino::ROOT, &mut told)?;
-    while let Some(dir) = todo.pop() {
-        let mut names = Vec::new();
-        let listed = view.entries(dir, Cursor::START, false, &mut |listed| {
-            names.push((listed.name.bytes().to_vec(), listed.entry));
-            Flow::Continue(())
-        });
-        listed.map_err(|error| format!("listing {dir:?}: {error:?}"))?;
-        for (name, entry) in names {
-            let parsed = Name::parse(&name).map_err(|error| format!("{error:?}"))?;
-            if view.entry(dir, parsed) != Ok(entry) {
-                return Err(format!("{} in {dir:?} is listed otherwise", name.escape_ascii()));
-            }
-            told.extend_from_slice(b"\nname ");
-            told.extend_from_slice(&name);
-            told.extend(format!(" {} {}", entry.ino.0, entry.seq.0).bytes());
-            tell_inode(view, entry.ino, &mut told)?;
-            if entry.kind == Kind::Directory {
-                todo.push(entry.ino);
-            }
-        }
-    }
-    Ok(told)
-}
-
 /// Which of the states are also written to: one in eight.
 const fn medium_number(done: usize, shown: u64) -> u64 {
     (done as u64 ^ shown) % 8
@@ -215,7 +171,8 @@ impl Source for Another {
         let name = b"another".to_vec();
         to.name(Named { dir: Ino::ROOT, name, ino, kind: Kind::File, seq })?;
         to.bytes(ino, 0, &self.1)?;
-        to.inodes(self.0.0 + 1, 1);
+        let next_place = (1 << 40) + 1;
+        to.numbers(Numbers { next_ino: self.0.0 + 1, inodes: 1, next_place });
         Ok(())
     }
 }
@@ -224,7 +181,7 @@ impl Source for Another {
 fn goes_on(shape: &Shape, device: &Lying) -> Result<(), String> {
     let told = |error: Error| format!("going on: {error:?}");
     let volume = shape.open(device, true).map_err(told)?;
-    let (ino, bytes) = (Ino(volume.next_ino()), vec![7; 5000]);
+    let (ino, bytes) = (Ino(volume.numbers().next_ino), vec![7; 5000]);
     match volume.commit(&Another(ino, bytes.clone())) {
         Err(Error::NoSpace) => return Ok(()),
         done => done.map_err(told)?,
@@ -236,59 +193,6 @@ fn goes_on(shape: &Shape, device: &Lying) -> Result<(), String> {
     let found = volume.entry(Ino::ROOT, Name::parse(b"another").map_err(|e| format!("{e:?}"))?);
     if read[..len] != bytes || found.map(|entry| entry.ino) != Ok(ino) {
         return Err("what was written after recovery is not there".into());
-    }
-    Ok(())
-}
-
-/// Lines that only one of the two has.
-fn difference(wanted: &[u8], shown: &[u8]) -> String {
-    let lines = |told: &[u8]| -> Vec<String> {
-        told.split(|&byte| byte == b'\n').map(|line| line.escape_ascii().to_string()).collect()
-    };
-    let (wanted, shown) = (lines(wanted), lines(shown));
-    let only = |mark: char, these: &[String], those: &[String]| -> Vec<String> {
-        let lines = these.iter().filter(|line| !those.contains(line));
-        lines.map(|line| format!("{mark} {line}")).collect()
-    };
-    [only('-', &wanted, &shown), only('+', &shown, &wanted)].concat().join("\n")
-}
-
-fn tell_inode(view: &dyn View, ino: Ino, told: &mut Vec<u8>) -> Result<(), String> {
-    let failed = |what: &str, error: esker::Error| format!("{what} of {ino:?}: {error:?}");
-    let attr = view.attr(ino).map_err(|error| failed("attributes", error))?;
-    // How much room a file takes, and the parent of what is no directory, are everybody's own affair.
-    let parent = if attr.kind == Kind::Directory { attr.parent } else { Ino(0) };
-    let attr = esker::Attr { blocks: 0, parent, ..attr };
-    told.extend(format!("\n{ino:?} {attr:?}").bytes());
-    let mut names: Vec<Vec<u8>> = Vec::new();
-    let listed = view.xattrs(ino, &mut |name| {
-        names.push(name.bytes().to_vec());
-        Flow::Continue(())
-    });
-    listed.map_err(|error| failed("attributes' names", error))?;
-    for name in names {
-        told.extend_from_slice(b"\nattribute ");
-        told.extend_from_slice(&name);
-        let parsed = XattrName::parse(&name).map_err(|error| failed("a name", error))?;
-        view.xattr(ino, parsed, told).map_err(|error| failed("an attribute", error))?;
-    }
-    if !matches!(attr.kind, Kind::File | Kind::Symlink) {
-        return Ok(());
-    }
-    let (mut at, mut page) = (0, [0; PAGE]);
-    while let Some(run) = view.next_data(ino, at).map_err(|error| failed("data", error))? {
-        let mut place = run.start() / PAGE as u64 * PAGE as u64;
-        while place < run.end() {
-            let read = view.read(ino, place, &mut page).map_err(|error| failed("bytes", error))?;
-            // Trailing zeros and pages of zeros may be holes for one and data for another.
-            let len = page[..read].iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-            if len > 0 && place >= at / PAGE as u64 * PAGE as u64 {
-                let sum = checksum(&page[..len]);
-                told.extend(format!("\n{place}: {len} bytes, {sum:x}").bytes());
-            }
-            place = (place + PAGE as u64).min(FILE_SIZE_MAX);
-        }
-        at = place.max(run.end());
     }
     Ok(())
 }
@@ -309,6 +213,12 @@ pub struct History {
     marks: Vec<usize>,
     /// For each step, whether all before it was made safe by it.
     safe: Vec<bool>,
+}
+
+/// Whether a step was refused because of the volume: then it did nothing.
+fn is_trouble(outcome: &Outcome) -> bool {
+    let trouble = [Posix::Io, Posix::ReadOnly, Posix::NoSpace];
+    trouble.iter().any(|error| outcome.as_ref().err() == Some(&error.errno()))
 }
 
 impl History {
@@ -364,9 +274,9 @@ impl History {
     ) -> (Self, Arc<Lying>) {
         let device = shape.fresh(seed);
         let begin = device.medium();
-        let volume = shape.open(Arc::clone(&device), true).expect("a fresh volume opens");
+        let mut volume = OnVolume::new(*shape, Arc::clone(&device)).expect("a fresh volume opens");
         device.plan(plan);
-        let mut pair = Inside::new("volume", Kept::new(Model::new(root_attr()), volume));
+        let mut model = Inside::new("model", Model::new(root_attr()));
         let mut chance = Chance::new(seed);
         let mut history = Self {
             begin,
@@ -377,19 +287,25 @@ impl History {
             marks: Vec::new(),
             safe: Vec::new(),
         };
-        history.mark(&pair, &device, 0);
+        history.mark(&model, &device, 0);
         for (number, step) in script.0.iter().enumerate() {
-            let _ = pair.run(step);
-            let synced = chance.below(syncs) == 0 && pair.fs().store().sync().is_ok();
+            volume.now();
+            model.now();
+            let outcome = volume.run(step);
+            if !is_trouble(&outcome) {
+                let wanted = model.run(step);
+                assert_eq!(outcome.is_ok(), wanted.is_ok(), "{step}: {outcome:?}, {wanted:?}");
+            }
+            let synced = chance.below(syncs) == 0 && volume.sync().is_ok();
             history.safe.push(synced);
-            history.mark(&pair, &device, number + 1);
+            history.mark(&model, &device, number + 1);
         }
         history.ops = device.ops();
         (history, device)
     }
 
-    fn mark(&mut self, pair: &Pair, device: &Lying, step: usize) {
-        let told = tell(pair.fs().store().top()).expect("the model shows everything");
+    fn mark(&mut self, model: &Inside<Model>, device: &Lying, step: usize) {
+        let told = tell(model.fs().store()).expect("the model shows everything");
         self.prints.entry(checksum(&told)).or_default().push(step);
         self.told.push(told);
         self.marks.push(device.done());

@@ -20,4 +20,5 @@ pub mod script;
 
 pub mod storm;
 pub mod tidy;
+pub mod told;
 pub mod world;

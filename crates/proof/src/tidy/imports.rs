@@ -30,13 +30,13 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("esker-fuse", &["esker", "esker-host"], &["knot", "ground", "posix"]),
     ("esker-stone", &["esker"], &["knot"]),
     ("esker-image", &["esker", "esker-stone"], &["knot"]),
-    ("esker-volume", &["esker", "esker-stone"], &["knot"]),
+    ("esker-volume", &["esker", "esker-stone"], &["knot", "overlay"]),
     ("esker-embedded", &["esker"], &["knot", "ground", "memory", "posix"]),
     ("esker-meter", &[], &[]),
     ("esker-meter-guest", &["esker", "esker-embedded"], &["knot", "memory", "posix"]),
     (
         "esker-cli",
-        &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image"],
+        &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image", "esker-volume"],
         &["knot", "ground", "tree", "memory", "overlay", "posix"],
     ),
     (

@@ -7,6 +7,7 @@
 pub mod frozen;
 pub mod inside;
 pub mod layered;
+pub mod on_volume;
 pub mod outside;
 
 use std::fmt;

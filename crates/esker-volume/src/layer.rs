@@ -1,0 +1,166 @@
+//! A layer of what is not yet written: an overlay above the volume, or above another layer that is being written.
+//!
+//! Above: `home`. Below: the core's overlay, `volume`. Invariant: what lies below a layer never changes its answers: a
+//! layer that was written is taken out from between in the moment in which the volume has it.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use esker::overlay::Overlay;
+use esker::store::{Batch, Change, Entry, Flow, Listed, Space, Store, View};
+use esker::{Attr, Cursor, Ino, Kind, Name, Result, Span, XattrName};
+
+use crate::cost::Cost;
+use crate::device::Device;
+use crate::dirty::Dirty;
+use crate::rows::Numbers;
+use crate::volume::Volume;
+
+/// What a layer lies on: the volume, with the layer that is being written above it.
+pub(crate) struct Lower<U, D> {
+    volume: Arc<Volume<D>>,
+    written: RwLock<Option<Arc<Layer<U, D>>>>,
+}
+
+/// Batches since the layer below was closed.
+pub(crate) struct Layer<U, D> {
+    /// Rises from layer to layer.
+    pub number: u64,
+    pub overlay: Overlay<U, Lower<U, D>>,
+    dirty: Mutex<Dirty>,
+    /// Names that were made have places behind this.
+    places: u64,
+    names: AtomicU64,
+    next_ino: AtomicU64,
+    inodes: AtomicU64,
+    bytes: AtomicU64,
+    rows: AtomicU64,
+}
+
+impl<U: Store, D: Device> Layer<U, D> {
+    /// An empty one, above all that there is. `upper` is empty but for its root directory.
+    pub fn new(
+        upper: U,
+        volume: &Arc<Volume<D>>,
+        below: Option<Arc<Self>>,
+        number: u64,
+    ) -> Result<Self> {
+        let numbers = below.as_ref().map_or_else(|| volume.numbers(), |below| below.numbers());
+        let lower = Lower { volume: Arc::clone(volume), written: RwLock::new(below) };
+        let last = Ino(numbers.next_ino.saturating_sub(1));
+        let overlay = Overlay::behind(upper, lower, last, Cursor(numbers.next_place))?;
+        Ok(Self {
+            number,
+            overlay,
+            dirty: Mutex::default(),
+            places: numbers.next_place,
+            names: AtomicU64::new(0),
+            next_ino: AtomicU64::new(numbers.next_ino),
+            inodes: AtomicU64::new(numbers.inodes),
+            bytes: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+        })
+    }
+
+    /// What changed.
+    pub fn dirty(&self) -> MutexGuard<'_, Dirty> {
+        self.dirty.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What there is to count once all this is written.
+    pub fn numbers(&self) -> Numbers {
+        let names = self.names.load(Relaxed);
+        let next_place =
+            if names > 0 { self.places + Cursor::FIRST.0 + names } else { self.places };
+        let (next_ino, inodes) = (self.next_ino.load(Relaxed), self.inodes.load(Relaxed));
+        Numbers { next_ino, inodes, next_place }
+    }
+
+    /// What writing it takes, at most.
+    pub fn cost(&self) -> Cost {
+        Cost { bytes: self.bytes.load(Relaxed), rows: self.rows.load(Relaxed) }
+    }
+
+    /// A number that was given to nobody.
+    pub fn next_ino(&self, parent: Ino, kind: Kind) -> Ino {
+        let ino = self.overlay.next_ino(parent, kind);
+        self.next_ino.fetch_max(ino.0.saturating_add(1), Relaxed);
+        ino
+    }
+
+    /// Takes a batch.
+    pub fn commit(&self, batch: &Batch<'_>, cost: Cost) -> Result<()> {
+        self.overlay.commit(batch)?;
+        self.dirty().mark(batch);
+        self.bytes.fetch_add(cost.bytes, Relaxed);
+        self.rows.fetch_add(cost.rows, Relaxed);
+        for change in batch.changes() {
+            match change {
+                Change::Make { ino, .. } => {
+                    self.inodes.fetch_add(1, Relaxed);
+                    self.next_ino.fetch_max(ino.0.saturating_add(1), Relaxed);
+                }
+                Change::Drop { .. } => drop(self.inodes.fetch_sub(1, Relaxed)),
+                Change::Link { .. } => drop(self.names.fetch_add(1, Relaxed)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The layer below is in the volume now.
+    pub fn forget_below(&self) {
+        let lower = self.overlay.lower();
+        *lower.written.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl<U: Store, D: Device> Lower<U, D> {
+    fn ask<R>(&self, question: impl FnOnce(&dyn View) -> R) -> R {
+        let layer = self.written.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match layer {
+            Some(layer) => question(&layer.overlay),
+            None => question(&*self.volume),
+        }
+    }
+}
+
+impl<U: Store, D: Device> View for Lower<U, D> {
+    fn attr(&self, ino: Ino) -> Result<Attr> {
+        self.ask(|below| below.attr(ino))
+    }
+
+    fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
+        self.ask(|below| below.entry(dir, name))
+    }
+
+    fn entries(
+        &self,
+        dir: Ino,
+        after: Cursor,
+        attrs: bool,
+        each: &mut dyn FnMut(Listed<'_>) -> Flow,
+    ) -> Result<()> {
+        self.ask(|below| below.entries(dir, after, attrs, each))
+    }
+
+    fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
+        self.ask(|below| below.read(ino, at, target))
+    }
+
+    fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>> {
+        self.ask(|below| below.next_data(ino, at))
+    }
+
+    fn xattr(&self, ino: Ino, name: XattrName<'_>, target: &mut Vec<u8>) -> Result<()> {
+        self.ask(|below| below.xattr(ino, name, target))
+    }
+
+    fn xattrs(&self, ino: Ino, each: &mut dyn FnMut(XattrName<'_>) -> Flow) -> Result<()> {
+        self.ask(|below| below.xattrs(ino, each))
+    }
+
+    fn space(&self) -> Space {
+        self.ask(|below| below.space())
+    }
+}

@@ -1,0 +1,141 @@
+//! A volume on a lying device as a world: memory above it takes what changes, commits come now and then, and it is
+//! mounted again now and then.
+//!
+//! Above: `tests/volume.rs`, `tests/mounted_volume.rs`, [`crate::cut`]. Below: `esker_volume`. Invariant: when it is
+//! mounted again nothing is open.
+
+use std::sync::Arc;
+
+use esker::Time;
+use esker::ground::Heap;
+use esker::limits::FILE_SIZE_MAX;
+use esker::memory::{Home, Options};
+use esker::store::Store as _;
+use esker_volume::device::Device;
+use esker_volume::{Error, Kept};
+
+use super::inside::{Checked, Inside, root_attr};
+use super::layered::survey;
+use super::{Answer, Outcome, Seen, World};
+use crate::cut::Shape;
+use crate::lying::Lying;
+use crate::script::Step;
+
+/// Memory above a volume.
+pub type Above<D> = Kept<Home<Heap>, D>;
+
+/// Bytes in memory at which a layer is written.
+const DIRTY_MAX: u64 = 8 << 20;
+
+impl<D: Device> Checked for Above<D> {
+    fn findings(&self) -> Vec<String> {
+        let mut findings = survey(self);
+        if let Err(error) = self.write() {
+            findings.push(format!("writing: {error}"));
+        }
+        findings.extend(survey(self.volume()));
+        findings.extend(self.volume().check().iter().map(|finding| format!("{finding:?}")));
+        findings
+    }
+}
+
+/// Memory above the volume on a device.
+///
+/// # Errors
+/// What opening says.
+pub fn mount<D: Device>(shape: &Shape, device: D) -> Result<Above<D>, Error> {
+    let volume = shape.open(device, true)?;
+    let options = Options { size_max: DIRTY_MAX, file_size_max: FILE_SIZE_MAX, root: root_attr() };
+    let make = Box::new(move || Home::new(Heap::new(), &options));
+    Kept::new(volume, DIRTY_MAX, make).map_err(Error::Source)
+}
+
+/// The world.
+pub struct OnVolume {
+    shape: Shape,
+    device: Arc<Lying>,
+    inside: Option<Inside<Above<Arc<Lying>>>>,
+    steps: usize,
+    /// After every so many steps there is a commit; 0: there is none.
+    sync: usize,
+    /// Before the step of this number it is mounted again.
+    turn: Option<usize>,
+}
+
+impl OnVolume {
+    /// What is on a device.
+    ///
+    /// # Errors
+    /// What opening says.
+    pub fn new(shape: Shape, device: Arc<Lying>) -> Result<Self, Error> {
+        let home = mount(&shape, Arc::clone(&device))?;
+        let inside = Some(Inside::new("volume", home));
+        Ok(Self { shape, device, inside, steps: 0, sync: 0, turn: None })
+    }
+
+    /// The same with commits, and mounted again.
+    #[must_use]
+    pub fn living(self, sync: usize, turn: usize) -> Self {
+        Self { sync, turn: Some(turn), ..self }
+    }
+
+    /// A sync of everything.
+    ///
+    /// # Errors
+    /// What the home says.
+    pub fn sync(&self) -> esker::Result<()> {
+        self.inside.as_ref().map_or(Ok(()), |inside| inside.fs().store().sync())
+    }
+
+    /// Memory and the volume below.
+    ///
+    /// # Panics
+    /// When it could not be mounted again.
+    #[must_use]
+    pub fn home(&self) -> &Above<Arc<Lying>> {
+        self.inside.as_ref().expect("it is mounted").fs().store()
+    }
+
+    fn again(&mut self) -> Result<(), String> {
+        let mut inside = self.inside.take().ok_or("not mounted")?;
+        inside.tree()?;
+        let home = mount(&self.shape, Arc::clone(&self.device));
+        let home = home.map_err(|error| format!("mounting again: {error}"))?;
+        self.inside = Some(inside.moved("volume", home));
+        Ok(())
+    }
+}
+
+impl World for OnVolume {
+    fn name(&self) -> &str {
+        "volume"
+    }
+
+    fn now(&mut self) -> Time {
+        self.inside.as_mut().map_or_else(Time::default, World::now)
+    }
+
+    fn run(&mut self, step: &Step) -> Outcome {
+        if self.turn == Some(self.steps)
+            && let Err(why) = self.again()
+        {
+            return Ok(Answer::Broken(why));
+        }
+        self.steps += 1;
+        let Some(inside) = &mut self.inside else {
+            return Ok(Answer::Broken("it could not be mounted again".into()));
+        };
+        let outcome = inside.run(step);
+        if self.sync > 0 && self.steps.is_multiple_of(self.sync) {
+            let home = inside.fs().store();
+            if let Err(error) = home.write() {
+                return Ok(Answer::Broken(format!("writing: {error}")));
+            }
+        }
+        outcome
+    }
+
+    fn tree(&mut self) -> Result<Vec<Seen>, String> {
+        self.inside.as_mut().ok_or("not mounted")?.tree()
+    }
+}
