@@ -175,6 +175,13 @@ pub fn as_overlay(path: &Path, options: &Options) -> Options {
     options
 }
 
+/// How a volume is mounted: reading it shall not write it, unless somebody asks for its atime.
+pub fn as_volume(path: &Path, options: &Options) -> Options {
+    // By this name `esker umount` finds it again.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    as_overlay(&path, options)
+}
+
 fn named(path: &Path, options: &Options) -> Options {
     let mut options = options.clone();
     if !options.named {

@@ -22,6 +22,7 @@ mod remount;
 mod serve;
 mod units;
 mod verbs;
+mod volumes;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

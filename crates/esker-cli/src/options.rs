@@ -35,6 +35,10 @@ pub struct Options {
     pub cache: u64,
     /// `offset=`: where an image begins in its file.
     pub offset: Begin,
+    /// `commit=`: seconds after which what changed in a volume is written.
+    pub commit: u32,
+    /// `dirty=`: bytes of changes in memory, at most, before they are written to a volume.
+    pub dirty: u64,
     /// `overlay`: changes of an image go to memory.
     pub overlay: bool,
     /// `fsname=` was given.
@@ -57,6 +61,8 @@ impl Default for Options {
             file_size: FILE_SIZE_MAX,
             cache: CACHE_LEN,
             offset: Begin(None),
+            commit: COMMIT_SECS,
+            dirty: DIRTY_LEN,
             overlay: false,
             named: false,
             atime: false,
@@ -67,6 +73,11 @@ impl Default for Options {
 
 /// Bytes that an image's mount keeps of what it decoded, unless said otherwise.
 const CACHE_LEN: u64 = 256 << 20;
+
+/// Seconds after which what changed in a volume is written, unless said otherwise.
+const COMMIT_SECS: u32 = 5;
+/// Bytes of changes in memory, unless said otherwise.
+const DIRTY_LEN: u64 = 128 << 20;
 
 /// Every word that is understood, for whoever slipped on one.
 pub const WORDS: &[&str] = &[
@@ -82,6 +93,8 @@ pub const WORDS: &[&str] = &[
     "file_size=",
     "cache=",
     "offset=",
+    "commit=",
+    "dirty=",
     "overlay",
     "nosuid",
     "suid",
@@ -117,6 +130,8 @@ pub const WORDS: &[&str] = &[
 pub const SIZE_MIN: u64 = 1 << 20;
 /// The smallest cache.
 const CACHE_LEN_MIN: u64 = 1 << 20;
+/// The least that may change before it is written: what one request can, and what holding it takes.
+const DIRTY_LEN_MIN: u64 = 16 << 20;
 
 impl Options {
     /// Parses what stood behind each `-o`. `ram` is what `%` counts from, in bytes. Later words
@@ -159,6 +174,11 @@ impl Options {
             ("offset", Some(value)) => {
                 self.offset = start(value).map_err(|why| bad(key, value, &why))?;
             }
+            ("commit", Some(value)) => {
+                let secs = value.parse().ok().filter(|&secs| secs > 0);
+                self.commit = secs.ok_or_else(|| bad(key, value, "give a number of seconds"))?;
+            }
+            ("dirty", Some(value)) => self.dirty = size(key, value, ram, DIRTY_LEN_MIN)?,
             ("overlay", None) => self.overlay = true,
             ("remount", None) => self.remount = true,
             _ if for_mount(key) => {}
@@ -263,7 +283,7 @@ mod tests {
         for word in WORDS {
             let text = match *word {
                 "fsname=" => "fsname=x".to_owned(),
-                "size=" | "cache=" => format!("{word}64M"),
+                "size=" | "cache=" | "dirty=" => format!("{word}64M"),
                 "transport=" => "transport=device".to_owned(),
                 word if word.ends_with('=') => format!("{word}7"),
                 word => word.to_owned(),

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use esker::posix::Fs;
 use esker::store::{ReadOnly, Store};
@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::homes::Images;
 use crate::import::{self, Filled};
 use crate::options::Options;
-use crate::{filling, homes, housekeeping, log, mounts};
+use crate::{filling, homes, housekeeping, log, mounts, volumes};
 
 /// What to serve.
 pub struct Plan<'a> {
@@ -43,6 +43,8 @@ pub enum HomePlan<'a> {
     Lazy(&'a Path),
     /// Memory for what changes, above an image.
     Overlay(&'a Path),
+    /// A volume.
+    Volume(&'a Path),
 }
 
 /// File systems that are mounted and answer.
@@ -57,7 +59,11 @@ struct Attached {
     running: Running,
     mounted: Arc<Mounted>,
     report: Value,
+    finish: Option<Finish>,
 }
+
+/// Writes what is left when nobody asks any more; whether it could.
+type Finish = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A home that is ready, and waits for its mount point.
 type Ready<'a> = Box<dyn FnOnce(&Path) -> Outcome<Attached> + 'a>;
@@ -90,7 +96,8 @@ pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Serve
         mounts.push(attached);
     }
     images.keep_house();
-    obey(signals, mounts.iter().map(|attached| Arc::clone(&attached.mounted)).collect())?;
+    let ends = mounts.iter().map(|one| (Arc::clone(&one.mounted), one.finish.clone()));
+    obey(signals, ends.collect())?;
     Ok(Served { mounts, reports })
 }
 
@@ -143,7 +150,33 @@ fn prepare<'a>(home: &'a HomePlan<'a>, images: &'a Images<'a>) -> Outcome<Ready<
                 attach(fs, dir, &homes::as_overlay(path, options), about)
             })
         }
+        HomePlan::Volume(path) => volume(path, options)?,
     })
+}
+
+/// Opens a volume, to be written or only to be read.
+fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
+    let options = homes::as_volume(path, options);
+    let about = |size: u64| json!({ "size": size, "volume": path.to_string_lossy() });
+    if options.mount.read_only {
+        let volume = volumes::open(path, false, options.cache)?;
+        return Ok(Box::new(move |dir| {
+            let about = about(volume.shape().size);
+            attach(Arc::new(Fs::new(ReadOnly(volume), SystemClock)), dir, &options, about)
+        }));
+    }
+    let fs = volumes::writable(path, options.cache, options.dirty)?;
+    Ok(Box::new(move |dir| {
+        let name = path_shown(path);
+        let age = Duration::from_secs(options.commit.into());
+        volumes::writer::start(&fs, age, name.clone()).map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot start a thread: {error}"), "")
+        })?;
+        let about = about(fs.store().volume().shape().size);
+        let attached = attach(Arc::clone(&fs), dir, &options, about)?;
+        let finish: Finish = Arc::new(move || volumes::writer::finish(&fs, &name));
+        Ok(Attached { finish: Some(finish), ..attached })
+    }))
 }
 
 impl Served {
@@ -154,6 +187,10 @@ impl Served {
             let ended = attached.running.join();
             // Nothing is mounted any more, unless the device failed under us.
             drop(attached.mounted);
+            if attached.finish.is_some_and(|finish| !finish()) {
+                let what = "not everything that changed could be written";
+                outcome = Err(Failure::new(Exit::Failed, what, "`esker check` tells more"));
+            }
             if let Err(error) = ended {
                 let what = format!("the connection to the kernel failed: {error}");
                 log::tell(&what);
@@ -183,18 +220,18 @@ where
     report["mounted"] = json!(mounted.dir().to_string_lossy());
     report["source"] = json!(options.mount.source());
     report["pid"] = json!(std::process::id());
-    Ok(Attached { running, mounted, report })
+    Ok(Attached { running, mounted, report, finish: None })
 }
 
 /// A thread that unmounts all and ends the process at the first signal, lazily what is in use.
-fn obey(mut signals: Signals, mounted: Vec<Arc<Mounted>>) -> Outcome {
+fn obey(mut signals: Signals, ends: Vec<(Arc<Mounted>, Option<Finish>)>) -> Outcome {
     let thread = thread::Builder::new().name("esker-signals".to_owned()).spawn(move || {
         if signals.forever().next().is_none() {
             return;
         }
         let mut exit = 0;
-        let several = mounted.len() > 1;
-        for mounted in &mounted {
+        let several = ends.len() > 1;
+        for (mounted, finish) in &ends {
             let gone = match mounted.unmount() {
                 Err(MountError::Busy { .. }) => mounted.detach(),
                 // One of several that was unmounted before.
@@ -203,6 +240,9 @@ fn obey(mut signals: Signals, mounted: Vec<Arc<Mounted>>) -> Outcome {
             };
             if let Err(error) = gone {
                 log::tell(&format!("cannot unmount: {error}"));
+                exit = Exit::Failed as i32;
+            }
+            if finish.as_ref().is_some_and(|finish| !finish()) {
                 exit = Exit::Failed as i32;
             }
         }

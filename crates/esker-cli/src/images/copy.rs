@@ -14,9 +14,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use esker::attr::device_parts;
-use esker::store::View as _;
+use esker::store::View;
 use esker::{Attr, Ino, Kind};
-use esker_image::Image;
 use esker_image::pack::xattrs;
 use rustix::fs::XattrFlags;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid};
@@ -117,7 +116,7 @@ struct Known {
 }
 
 struct Copier<'a> {
-    image: &'a Image,
+    image: &'a dyn View,
     how: &'a How,
     wanted: &'a dyn Fn(&Node) -> bool,
     root: OwnedFd,
@@ -129,7 +128,7 @@ struct Copier<'a> {
 
 /// Brings what is `wanted` in `start` into `target`, which is made if it is not there.
 pub fn copy(
-    image: &Image,
+    image: &dyn View,
     start: &Node,
     target: &Path,
     how: &How,

@@ -19,6 +19,7 @@ use esker_image::{Cache, Image, Source};
 use esker_stone::{Damage, Error, Rest, Start, hex};
 
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
+use crate::volumes;
 
 pub use walk::{Node, children, walk};
 
@@ -223,8 +224,16 @@ fn with_bases(
     Image::with(rest, bases, Arc::clone(cache)).map_err(|error| failure(path, error))
 }
 
+/// Opens whatever can be looked into: an image, or a volume that nobody writes.
+pub fn open_any(path: &Path, opening: &Opening, cache: &Arc<Cache>) -> Outcome<Box<dyn View>> {
+    if volumes::is_volume(path) {
+        return Ok(Box::new(volumes::look(path)?));
+    }
+    Ok(Box::new(open(path, opening, cache)?))
+}
+
 /// What a path in an image leads to.
-pub fn find(image: &Image, place: &Place) -> Outcome<Node> {
+pub fn find(image: &dyn View, place: &Place) -> Outcome<Node> {
     let told = |error: esker::Error| {
         let what = format!("{} ({error})", shown(&[b"/", &place.path[..]].concat()));
         let exit = if error == esker::Error::Io { Exit::Damaged } else { Exit::Failed };
@@ -239,7 +248,7 @@ pub fn find(image: &Image, place: &Place) -> Outcome<Node> {
     Ok(node)
 }
 
-fn step(image: &Image, node: &Node, part: &[u8]) -> esker::Result<Node> {
+fn step(image: &dyn View, node: &Node, part: &[u8]) -> esker::Result<Node> {
     if node.attr.kind != Kind::Directory {
         return Err(esker::Error::NotDirectory);
     }
@@ -317,7 +326,7 @@ pub fn time_shown(time: esker::Time) -> String {
 }
 
 /// Where a symbolic link leads.
-pub fn target(image: &Image, node: &Node) -> esker::Result<OsString> {
+pub fn target(image: &dyn View, node: &Node) -> esker::Result<OsString> {
     use std::os::unix::ffi::OsStringExt as _;
     let mut bytes = vec![0; usize::try_from(node.attr.size).unwrap_or(0).min(4096)];
     let len = image.read(node.ino, 0, &mut bytes)?;

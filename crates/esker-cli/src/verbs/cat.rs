@@ -4,7 +4,6 @@ use std::io::{self, Write as _};
 
 use clap::Args;
 use esker::Kind;
-use esker::store::View as _;
 
 use super::look::{CHUNK, Look, path_of};
 use crate::failure::{Exit, Failure, Outcome, said, shown};

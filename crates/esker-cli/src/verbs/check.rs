@@ -1,4 +1,4 @@
-//! `esker check`: is everything in an image as it was written?
+//! `esker check`: is everything in an image, or in a volume, as it was written?
 
 use std::path::PathBuf;
 
@@ -11,10 +11,12 @@ use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
 use crate::images::{self, Opening};
 use crate::units::size_shown;
+use crate::volumes::{is_volume, report};
 
-/// Check that an image is as it was written, and name what a damage costs.
+/// Check that an image or a volume is as it was written, and name what a damage costs.
 ///
-/// Reads everything: every stored byte against its checksum, every name, attribute and stretch.
+/// Reads everything: every stored byte against its checksum, every name, attribute and stretch. What a
+/// volume counts is counted again.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -23,8 +25,8 @@ Examples:
 
 Exit status: 6 if anything is damaged.")]
 pub struct Check {
-    /// An image
-    #[arg(value_name = "IMAGE")]
+    /// An image, or a volume that is not mounted
+    #[arg(value_name = "IMAGE|VOLUME")]
     image: PathBuf,
     /// Decompress everything and compare strong hashes too
     #[arg(long)]
@@ -67,6 +69,11 @@ fn found(finding: &Finding) -> Value {
 impl Check {
     /// Checks.
     pub fn run(&self) -> Outcome {
+        if is_volume(&self.image) {
+            let (lines, outcome) = report::check(&self.image, self.json);
+            lines.iter().for_each(|line| say(line));
+            return outcome;
+        }
         let cache = images::cache();
         let image = images::open_damaged(&self.image, &self.opening, &cache)?;
         let depth = if self.full { Depth::Plain } else { Depth::Stored };

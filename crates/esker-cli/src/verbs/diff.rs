@@ -5,8 +5,7 @@ use std::io::{self, Write as _};
 
 use clap::Args;
 use esker::Kind;
-use esker::store::View as _;
-use esker_image::Image;
+use esker::store::View;
 use esker_image::pack::xattrs;
 use serde_json::json;
 
@@ -76,7 +75,7 @@ impl Change {
     }
 }
 
-fn same_bytes(old: (&Image, &Node), new: (&Image, &Node)) -> esker::Result<bool> {
+fn same_bytes(old: (&dyn View, &Node), new: (&dyn View, &Node)) -> esker::Result<bool> {
     let size = old.1.attr.size;
     if size != new.1.attr.size {
         return Ok(false);
@@ -85,7 +84,7 @@ fn same_bytes(old: (&Image, &Node), new: (&Image, &Node)) -> esker::Result<bool>
     let mut at = 0;
     while at < size {
         // Holes on both sides need no look.
-        let next = |image: &Image, node: &Node| -> esker::Result<u64> {
+        let next = |image: &dyn View, node: &Node| -> esker::Result<u64> {
             Ok(image.next_data(node.ino, at)?.map_or(size, |run| run.start()))
         };
         at = next(old.0, old.1)?.min(next(new.0, new.1)?);
@@ -103,8 +102,8 @@ fn same_bytes(old: (&Image, &Node), new: (&Image, &Node)) -> esker::Result<bool>
 
 struct Comparison<'a> {
     verb: &'a Diff,
-    old: &'a Image,
-    new: &'a Image,
+    old: &'a dyn View,
+    new: &'a dyn View,
     out: io::BufWriter<io::StdoutLock<'a>>,
     differences: u64,
 }
@@ -184,11 +183,11 @@ impl Diff {
     /// Compares.
     pub fn run(&self) -> Outcome {
         let cache = images::cache();
-        let old = images::open(&self.old.image, &self.opening, &cache)?;
-        let new = images::open(&self.new.image, &self.opening, &cache)?;
-        let (one, other) = (images::find(&old, &self.old)?, images::find(&new, &self.new)?);
+        let old = images::open_any(&self.old.image, &self.opening, &cache)?;
+        let new = images::open_any(&self.new.image, &self.opening, &cache)?;
+        let (one, other) = (images::find(&*old, &self.old)?, images::find(&*new, &self.new)?);
         let out = io::BufWriter::new(io::stdout().lock());
-        let mut comparison = Comparison { verb: self, old: &old, new: &new, out, differences: 0 };
+        let mut comparison = Comparison { verb: self, old: &*old, new: &*new, out, differences: 0 };
         comparison.run(one, other).map_err(|error| {
             Failure::new(Exit::Damaged, format!("cannot compare ({error})"), "`esker check` both")
         })?;

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use esker::Ino;
-use esker::store::Flow;
-use esker_image::Image;
+use esker::store::{Flow, View};
 use serde_json::json;
 
 use super::say;
@@ -18,6 +17,7 @@ use crate::images::copy::{Done, How, copy};
 use crate::images::{self, Node, Opening, Place, PlaceParser, walk};
 use crate::pack::glob;
 use crate::units::{parse_size, size_shown};
+use crate::volumes::is_volume;
 
 /// Extract files from an image, into a directory or as a tar, cpio or zip archive.
 ///
@@ -105,7 +105,7 @@ struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    fn new(image: &Image, start: &Node, patterns: &'a [String]) -> Self {
+    fn new(image: &dyn View, start: &Node, patterns: &'a [String]) -> Self {
         let mut chosen = Self { patterns, above: HashSet::new() };
         let (mut open, mut above) = (Vec::new(), HashSet::new());
         let mut each = |node: &Node| {
@@ -146,12 +146,14 @@ impl Extract {
     /// Extracts.
     pub fn run(&self) -> Outcome {
         let cache = images::cache();
-        let image = match self.salvage {
-            true => images::open_damaged(&self.place.image, &self.opening, &cache)?,
-            false => images::open(&self.place.image, &self.opening, &cache)?,
+        let path = &self.place.image;
+        let image: Box<dyn View> = match self.salvage && !is_volume(path) {
+            true => Box::new(images::open_damaged(path, &self.opening, &cache)?),
+            false => images::open_any(path, &self.opening, &cache)?,
         };
-        let start = images::find(&image, &self.place)?;
-        let chosen = Chosen::new(&image, &start, &self.pattern);
+        let image = &*image;
+        let start = images::find(image, &self.place)?;
+        let chosen = Chosen::new(image, &start, &self.pattern);
         if !chosen.has(&start) {
             let what = "nothing in the image matches";
             let remedy = "patterns are of whole paths: `**.conf`, `etc/*`, `usr/lib`";
@@ -159,10 +161,10 @@ impl Extract {
         }
         let wanted = |node: &Node| chosen.has(node);
         let done = match (self.archive(), &self.output) {
-            (Some(file), _) => self.archived(&image, &start, &wanted, file)?,
+            (Some(file), _) => self.archived(image, &start, &wanted, file)?,
             (None, Some(target)) => {
                 let how = self.how();
-                copy(&image, &start, target, &how, &wanted, &mut |_| {}).map_err(|error| {
+                copy(image, &start, target, &how, &wanted, &mut |_| {}).map_err(|error| {
                     let what = format!("cannot extract ({})", said(&error));
                     Failure::at(Exit::Failed, &what, target, "name a directory")
                 })?
@@ -201,7 +203,7 @@ impl Extract {
 
     fn archived(
         &self,
-        image: &Image,
+        image: &dyn View,
         start: &Node,
         wanted: &dyn Fn(&Node) -> bool,
         file: &Path,

@@ -1,4 +1,4 @@
-//! `esker info`: what an image is.
+//! `esker info`: what an image or a volume is.
 
 use std::path::PathBuf;
 
@@ -12,12 +12,13 @@ use super::say;
 use crate::failure::{Outcome, path_shown, shown};
 use crate::images::{self, Opening};
 use crate::units::size_shown;
+use crate::volumes::{is_volume, report};
 
-/// Tell what an image is: its name, what is in it, how it was packed.
+/// Tell what an image is: its name, what is in it, how it was packed. Or a volume: its sizes, and how full it is.
 #[derive(Args)]
 pub struct Info {
-    /// An image
-    #[arg(value_name = "IMAGE")]
+    /// An image, or a volume
+    #[arg(value_name = "IMAGE|VOLUME")]
     image: PathBuf,
     #[command(flatten)]
     opening: Opening,
@@ -29,6 +30,9 @@ pub struct Info {
 impl Info {
     /// Tells. Reads the superblocks and the root page, and nothing else.
     pub fn run(&self) -> Outcome {
+        if is_volume(&self.image) {
+            return report::info(&self.image, self.json).map(|line| say(&line));
+        }
         let image = images::open(&self.image, &self.opening, &images::cache())?;
         match self.json {
             true => say(&self.described(&image).to_string()),

@@ -8,8 +8,7 @@ use std::ops::ControlFlow;
 
 use clap::Args;
 use esker::Kind;
-use esker::store::Flow;
-use esker_image::Image;
+use esker::store::{Flow, View};
 use serde_json::{Value, json};
 
 use crate::failure::{Exit, Failure, Outcome, shown};
@@ -21,7 +20,7 @@ pub const CHUNK: usize = 1 << 20;
 /// The image and the place in it that a verb is about.
 #[derive(Args)]
 pub struct Look {
-    /// An image, or a place in one as in x.esker:/usr/bin
+    /// An image or a volume, or a place in one as in x.esker:/usr/bin
     #[arg(value_name = "IMAGE[:/PATH]", required = true, value_parser = PlaceParser)]
     places: Vec<Place>,
     #[command(flatten)]
@@ -58,12 +57,14 @@ pub fn written(done: io::Result<()>) -> Flow {
 
 impl Look {
     /// Calls `look` for each place; of several, a failure does not stop the others.
-    pub fn each(&self, mut look: impl FnMut(&Image, Node) -> Outcome) -> Outcome {
+    pub fn each(&self, mut look: impl FnMut(&dyn View, Node) -> Outcome) -> Outcome {
         let cache = images::cache();
         let mut first = Ok(());
         for place in &self.places {
-            let looked = images::open(&place.image, &self.opening, &cache)
-                .and_then(|image| images::find(&image, place).and_then(|node| look(&image, node)));
+            let looked =
+                images::open_any(&place.image, &self.opening, &cache).and_then(|image| {
+                    images::find(&*image, place).and_then(|node| look(&*image, node))
+                });
             match looked {
                 Err(failure) if self.places.len() > 1 => {
                     eprintln!("esker: {}", failure.text);
@@ -82,7 +83,7 @@ pub fn path_of(node: &Node) -> &[u8] {
 }
 
 /// What there is to say of something, for a machine.
-pub fn described(image: &Image, node: &Node) -> Value {
+pub fn described(image: &dyn View, node: &Node) -> Value {
     let attr = &node.attr;
     let mut value = json!({
         "path": shown(path_of(node)),

@@ -4,8 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use esker::Kind;
-use esker::store::Flow;
-use esker_image::Image;
+use esker::store::{Flow, View};
 
 use super::look::{Look, Troubles, described, written};
 use crate::failure::{Outcome, shown};
@@ -57,7 +56,7 @@ impl Ls {
     fn line(
         &self,
         out: &mut impl Write,
-        image: &Image,
+        image: &dyn View,
         node: &Node,
         name: &[u8],
     ) -> io::Result<()> {

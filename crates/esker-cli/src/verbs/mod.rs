@@ -10,11 +10,13 @@ mod find;
 mod info;
 mod look;
 mod ls;
+mod mkfs;
 mod mount;
 mod null_server;
 mod pack;
 mod repack;
 mod stat;
+mod sync;
 mod tree;
 mod umount;
 
@@ -25,7 +27,7 @@ use clap::{Parser, Subcommand};
 use crate::failure::{Failure, Outcome};
 pub use mount::BY_MOUNT8;
 
-/// One file system, three homes; this version has two: memory, and images.
+/// One file system, three homes: memory, volumes, images.
 #[derive(Parser)]
 #[command(name = "esker", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "\
@@ -33,6 +35,8 @@ Examples:
   esker mount mem: /mnt/x                   an empty file system in memory
   esker mount mem: /mnt/x --from ./tree     the same, filled with a copy of a tree
   esker umount /mnt/x                       give it, and its memory, back
+  esker mkfs disk.vol --size 10G            a writable volume in a file
+  esker mount disk.vol /mnt/d               that volume as a file system
   esker pack ./tree -o tree.esker           a tree into one compressed file
   esker mount tree.esker /mnt/t             that file as a file system
   esker ls tree.esker:/bin                  a look into it, without mounting
@@ -46,7 +50,7 @@ Exit status:
   3  the mount point is missing, in use, stale, not empty or not a directory
   4  the tree, archive or image to start from cannot be read, or was refused
   5  done, but something was left out, which was named
-  6  an image is damaged
+  6  an image or a volume is damaged
   7  what was compared differs
 
 `esker help VERB` tells more.")]
@@ -57,8 +61,10 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Mkfs(Box<mkfs::Mkfs>),
     Mount(mount::Mount),
     Umount(umount::Umount),
+    Sync(sync::Sync),
     Pack(Box<pack::Pack>),
     Repack(Box<repack::Repack>),
     Ls(ls::Ls),
@@ -79,8 +85,10 @@ enum Verb {
 /// Does what was asked; a failure has been told by then.
 pub fn run(cli: Cli) -> Outcome {
     match cli.verb {
+        Verb::Mkfs(verb) => told(verb.json, verb.run()),
         Verb::Mount(verb) => told(verb.json, verb.run()),
         Verb::Umount(verb) => told(verb.json, verb.run()),
+        Verb::Sync(verb) => told(verb.json, verb.run()),
         Verb::Pack(verb) => told(verb.json, verb.run()),
         Verb::Repack(verb) => told(verb.json, verb.run()),
         Verb::Ls(verb) => told(verb.look.json, verb.run()),

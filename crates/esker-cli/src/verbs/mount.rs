@@ -15,13 +15,15 @@ use crate::options::Options;
 use crate::remount::{Request, remount};
 use crate::serve::{self, HomePlan, Plan};
 use crate::units::{ram, size_shown};
+use crate::volumes::is_volume;
 use crate::{background, import, log};
 
 /// Mount a file system on a directory.
 ///
 /// Goes to the background and returns when the mount answers. What a file system in memory holds lives
 /// in that process, and is gone when it is unmounted; an image stays as it is, and with --overlay
-/// what is changed above it is in memory too.
+/// what is changed above it is in memory too. A volume keeps what changes: whatever fsync(2), `esker
+/// sync` and `esker umount` have answered for survives a loss of power.
 #[derive(Args)]
 #[command(after_help = "\
 Options of -o, with commas between them:
@@ -34,6 +36,8 @@ Options of -o, with commas between them:
   cache=SIZE         what is kept of what was decoded of images, of all together, while somebody
                      reads them                                               [default: 256M]
   offset=BYTES       where an image begins in its file                        [default: auto]
+  commit=SECONDS     how old changes of a volume become before they are written [default: 5]
+  dirty=SIZE         how many bytes of changes wait for that in memory at most  [default: 128M]
   overlay            as --overlay
   ro rw              refuse changes, or not
   allow_other        let other users in (users other than root need user_allow_other in
@@ -69,13 +73,14 @@ Examples:
   esker mount a.esker /mnt/a b.esker /mnt/b one process, one cache
   esker mount new.esker /mnt/n --base /old/old.esker
   esker mount tree.esker /mnt/t --overlay   an image that can be changed, until it is unmounted
+  esker mount disk.vol /mnt/d               a volume, which `esker mkfs` made
   esker mount mem: /mnt/x --from linux-6.12.tar.gz
   esker mount mem: /mnt/x --from tree.esker there at once; when all of it is in memory, the image is
                                             not needed any more
   xz -dc linux-6.12.tar.xz | esker mount mem: /mnt/x --from -
   esker mount mem: /mnt/x -f --json         in the foreground; Ctrl-C unmounts")]
 pub struct Mount {
-    /// What to mount: `mem:`, an empty file system in memory, or an image
+    /// What to mount: `mem:`, an empty file system in memory, an image, or a volume
     #[arg(value_name = "SOURCE", value_parser = SourceParser)]
     source: Source,
     /// Where: an empty directory
@@ -123,7 +128,7 @@ pub const BY_MOUNT8: &str = "--by-mount8";
 enum Source {
     /// An empty file system in memory.
     Memory,
-    /// An image.
+    /// An image, or a volume.
     Image(PathBuf),
 }
 
@@ -152,7 +157,10 @@ impl clap::builder::TypedValueParser for SourceParser {
             return wrong("write mem: with a colon".to_owned());
         }
         if word.as_encoded_bytes().ends_with(b":") {
-            return wrong(format!("only mem: and images can be mounted, not {}", os_shown(word)));
+            return wrong(format!(
+                "only mem:, images and volumes can be mounted, not {}",
+                os_shown(word)
+            ));
         }
         Ok(Source::Image(path))
     }
@@ -216,6 +224,7 @@ impl Mount {
 
     fn plan<'a>(&'a self, options: &'a Options) -> Plan<'a> {
         let first = match &self.source {
+            Source::Image(path) if is_volume(path) => HomePlan::Volume(path),
             Source::Image(path) if options.overlay => HomePlan::Overlay(path),
             Source::Image(path) => HomePlan::Image(path),
             Source::Memory
@@ -232,6 +241,7 @@ impl Mount {
         let mut mounts = vec![(self.dir.as_path(), first)];
         for pair in self.more.chunks_exact(2) {
             let image = match options.overlay {
+                _ if is_volume(&pair[0]) => HomePlan::Volume(&pair[0]),
                 true => HomePlan::Overlay(&pair[0]),
                 false => HomePlan::Image(&pair[0]),
             };
@@ -341,6 +351,10 @@ fn told(report: &Value, dir: &Path) -> String {
             format!("mounted {place}, the image {image} with up to {size} of changes in memory")
         }
         Some(image) => format!("mounted {place}, the image {}, {size}", shown(image.as_bytes())),
+        None if report["volume"].is_string() => {
+            let volume = report["volume"].as_str().unwrap_or_default();
+            format!("mounted {place}, the volume {}, {size}", shown(volume.as_bytes()))
+        }
         None => format!("mounted {place}, up to {size}"),
     };
     if let Some(filled) = report["filled"].as_object() {

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use clap::Args;
 use esker::attr::device_parts;
-use esker::store::{Flow, View as _};
+use esker::store::Flow;
 use esker::{Kind, XattrName};
 use serde_json::json;
 

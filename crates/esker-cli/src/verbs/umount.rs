@@ -2,15 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use esker_fuse::MountError;
 use esker_fuse::mount::{FS_TYPE, mount_entry, unmount};
+use esker_volume::device::FileDevice;
+
+use rustix::io::Errno;
 
 use super::say;
+use super::sync::sync;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::mounts;
+use crate::volumes::is_volume;
 
 /// Processes that are named when a mount is in use.
 const USERS_MAX: usize = 5;
@@ -18,8 +23,10 @@ const USERS_MAX: usize = 5;
 /// started a moment ago, has let go of it by then.
 const TRIES: u32 = 10;
 const TRY_AGAIN: Duration = Duration::from_millis(25);
+/// How long the server of a volume may take to close it.
+const LET_GO: Duration = Duration::from_secs(30);
 
-/// Unmount an Esker file system; what a memory file system held is gone then.
+/// Unmount an Esker file system; what a memory file system held is gone then, what a volume holds is safe.
 ///
 /// Works for a stale mount too, one whose daemon has died.
 #[derive(Args)]
@@ -50,13 +57,17 @@ impl Umount {
                 return failed(&format!("cannot unmount ({})", said(&error)), "name a mount point");
             }
         };
-        match mount_entry(&point) {
+        let mount = match mount_entry(&point) {
             None => return failed("not a mount point", "`findmnt -t fuse.esker` lists what is"),
             Some(mount) if mount.fs_type != FS_TYPE => {
                 let what = format!("not an Esker mount but {}", mounts::source_shown(&mount));
                 return failed(&what, "use umount(8)");
             }
-            Some(_) => {}
+            Some(mount) => mount,
+        };
+        let volume = Some(PathBuf::from(&mount.source)).filter(|source| is_volume(source));
+        if volume.is_some() && !self.lazy {
+            self.make_safe(&point)?;
         }
         patiently(&point, self.lazy).map_err(|error| {
             let users = match error {
@@ -69,6 +80,9 @@ impl Umount {
             let what = format!("in use by {}", users.join(", "));
             Failure::at(Exit::MountPoint, &what, &point, "end that, or unmount it with -l")
         })?;
+        if let Some(volume) = volume.filter(|_| !self.lazy) {
+            let_go(&volume);
+        }
         if self.json {
             let dir = point.to_string_lossy();
             say(&serde_json::json!({ "unmounted": dir, "lazy": self.lazy }).to_string());
@@ -76,6 +90,36 @@ impl Umount {
             say(&format!("unmounted {}", path_shown(&point)));
         }
         Ok(())
+    }
+}
+
+impl Umount {
+    /// Once it is unmounted nobody could be told that something cannot be written.
+    fn make_safe(&self, point: &Path) -> Outcome {
+        let lost = |error: &std::io::Error| {
+            matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::NOSPC | Errno::ROFS))
+        };
+        match sync(point) {
+            Err(error) if lost(&error) => {
+                let what = format!("what changed cannot be written ({})", said(&error));
+                let remedy = "save it elsewhere, or unmount it all the same with -l";
+                Err(Failure::at(Exit::Failed, &what, point, remedy))
+            }
+            // Dead, or not ours to open: there is nothing more to be done about it.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Waits until the server has closed the volume, so that it can be mounted again.
+fn let_go(volume: &Path) {
+    let began = Instant::now();
+    let held = || {
+        let opened = FileDevice::open(volume, false);
+        opened.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    while held() && began.elapsed() < LET_GO {
+        thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -7,9 +7,8 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use esker::attr::device_parts;
-use esker::store::Flow;
+use esker::store::{Flow, View};
 use esker::{Ino, Kind};
-use esker_image::Image;
 
 use super::{Form, Item, Stop, promised};
 use crate::images::{Node, target, walk};
@@ -31,7 +30,7 @@ pub struct Cpio {
 
 impl Cpio {
     /// For what is `wanted` in `start`.
-    pub fn new(image: &Image, start: &Node, wanted: &dyn Fn(&Node) -> bool) -> Self {
+    pub fn new(image: &dyn View, start: &Node, wanted: &dyn Fn(&Node) -> bool) -> Self {
         let mut names: HashMap<Ino, (u32, u32)> = HashMap::new();
         let mut each = |node: &Node| {
             let several = node.attr.nlink > 1 && node.attr.kind != Kind::Directory;

@@ -10,9 +10,8 @@ mod zip;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use esker::store::{Flow, View as _};
+use esker::store::{Flow, View};
 use esker::{Ino, Kind};
-use esker_image::Image;
 
 use super::walk::{Node, walk};
 pub use cpio::Cpio;
@@ -50,7 +49,7 @@ impl From<io::Error> for Stop {
 
 /// One thing for an archive.
 pub struct Item<'a> {
-    pub image: &'a Image,
+    pub image: &'a dyn View,
     pub node: &'a Node,
     /// Its path in the archive, without a `/` in front or behind; `.`: where the walk began.
     pub name: &'a [u8],
@@ -76,7 +75,7 @@ pub struct Choice<'a> {
 
 /// Writes everything in `start` that is wanted. Answers with what was left out, and how many things there are.
 pub fn write(
-    image: &Image,
+    image: &dyn View,
     start: &Node,
     choice: &Choice<'_>,
     form: &mut dyn Form,
@@ -133,7 +132,7 @@ fn below(node: &Node, base: usize) -> &[u8] {
 
 /// Bytes of a file, from and to. What cannot be read is a failure of the whole archive: its length is promised already.
 fn content(
-    image: &Image,
+    image: &dyn View,
     ino: Ino,
     (mut at, end): (u64, u64),
     output: &mut dyn Write,
@@ -152,7 +151,12 @@ fn content(
 }
 
 /// As [`content`], where the length is promised already.
-fn promised(image: &Image, ino: Ino, span: (u64, u64), output: &mut dyn Write) -> Result<(), Stop> {
+fn promised(
+    image: &dyn View,
+    ino: Ino,
+    span: (u64, u64),
+    output: &mut dyn Write,
+) -> Result<(), Stop> {
     content(image, ino, span, output).map_err(|stop| match stop {
         Stop::Output(error) => Stop::Output(error),
         _ => Stop::Output(io::Error::other(

@@ -6,8 +6,7 @@ use std::io::{self, Write};
 
 use esker::Kind;
 use esker::attr::device_parts;
-use esker::store::View as _;
-use esker_image::Image;
+use esker::store::View;
 use esker_image::pack::xattrs;
 
 use super::{Form, Item, Stop, promised};
@@ -114,7 +113,7 @@ struct Sparse {
     map: Vec<u8>,
 }
 
-fn sparse(image: &Image, node: &Node) -> Result<Option<Sparse>, Stop> {
+fn sparse(image: &dyn View, node: &Node) -> Result<Option<Sparse>, Stop> {
     if node.attr.kind != Kind::File || node.attr.blocks >= node.attr.size.div_ceil(512) {
         return Ok(None);
     }
@@ -135,7 +134,7 @@ fn sparse(image: &Image, node: &Node) -> Result<Option<Sparse>, Stop> {
     Ok(Some(Sparse { runs, map }))
 }
 
-fn records(image: &Image, node: &Node, name: &[u8], size: u64) -> Result<Records, Stop> {
+fn records(image: &dyn View, node: &Node, name: &[u8], size: u64) -> Result<Records, Stop> {
     let attr = &node.attr;
     let mut records = Records::default();
     if name.len() > 100 || !name.is_ascii() {
@@ -168,7 +167,7 @@ fn records(image: &Image, node: &Node, name: &[u8], size: u64) -> Result<Records
 }
 
 /// The type of a thing, and where it leads.
-fn kind(image: &Image, node: &Node, first: Option<&[u8]>) -> Result<(u8, Vec<u8>), Stop> {
+fn kind(image: &dyn View, node: &Node, first: Option<&[u8]>) -> Result<(u8, Vec<u8>), Stop> {
     if let Some(first) = first {
         return Ok((b'1', first.to_vec()));
     }
@@ -188,7 +187,7 @@ fn kind(image: &Image, node: &Node, first: Option<&[u8]>) -> Result<(u8, Vec<u8>
 }
 
 fn entry(
-    image: &Image,
+    image: &dyn View,
     node: &Node,
     below: &[u8],
     first: Option<&[u8]>,

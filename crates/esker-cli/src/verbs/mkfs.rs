@@ -1,0 +1,290 @@
+//! `esker mkfs`: make a volume.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use esker::ground::Clock as _;
+use esker_host::SystemClock;
+use esker_stone::{Codec, Setting, hex};
+use esker_volume::device::{Device as _, FileDevice};
+use esker_volume::limits::{BLOCK_LEN_MAX, BLOCK_LEN_MIN, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN};
+use esker_volume::mkfs::segment_len;
+use esker_volume::{Making, make};
+use serde_json::json;
+
+use super::say;
+use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+use crate::units::{parse_size, ram, size_shown};
+use crate::volumes;
+
+/// Make a volume: a writable disk in a file, or on a block device.
+///
+/// A file takes no room before it is written, and grows up to its size.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  esker mkfs disk.vol --size 10G
+  esker mkfs /dev/sdx1 --label data
+  esker mkfs disk.vol --size 1T --compress zstd:9 --meta-copies 2
+  mkfs.esker /dev/sdx1                 the same under the name that mkfs(8) looks for")]
+pub struct Mkfs {
+    /// A file, which is made if it is not there, or a block device
+    #[arg(value_name = "FILE|DEVICE")]
+    target: PathBuf,
+    /// How large [default: all of what is there]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    size: Option<u64>,
+    /// What is begun again as a whole: an erase block of the device, or some; a power of two
+    /// [default: fitting the size, 128K to 8M]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    segment: Option<u64>,
+    /// The largest piece that is compressed as one: 4K, 8K, 16K or 32K
+    #[arg(long, value_name = "SIZE", default_value = "32K", value_parser = bytes)]
+    block: u64,
+    /// none, lz4, zstd or zstd:LEVEL
+    #[arg(long, value_name = "CODEC", default_value = "zstd", value_parser = setting)]
+    compress: Setting,
+    /// How many copies of the superblock: 1 or 2
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=2))]
+    meta_copies: u32,
+    /// A name for people, of up to 32 bytes
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    label: String,
+    /// A name for machines [default: a random one]
+    #[arg(long, value_name = "UUID", value_parser = uuid)]
+    uuid: Option<[u8; 16]>,
+    /// Also where there is something already
+    #[arg(short = 'F', long)]
+    force: bool,
+    /// Print one line of JSON about the result
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn bytes(word: &str) -> Result<u64, String> {
+    parse_size(word, ram()).map_err(|_| "give bytes with K, M, G or T, as in 512M".to_owned())
+}
+
+fn setting(word: &str) -> Result<Setting, String> {
+    let (name, level) = word.split_once(':').map_or((word, None), |(name, l)| (name, Some(l)));
+    let codec =
+        Codec::named(name).filter(|codec| matches!(codec, Codec::None | Codec::Lz4 | Codec::Zstd));
+    let codec = codec.ok_or("known are none, lz4 and zstd")?;
+    let (least, most) = codec.levels();
+    let usual = if codec == Codec::Zstd { 3 } else { most };
+    let level = level.map_or(Ok(usual), str::parse).map_err(|_| "the level is no number")?;
+    if (least..=most).contains(&level) {
+        return Ok(Setting::new(codec, level));
+    }
+    Err(format!("levels of {name} go from {least} to {most}"))
+}
+
+fn uuid(word: &str) -> Result<[u8; 16], String> {
+    let wrong = || "write it as 01234567-89ab-cdef-0123-456789abcdef".to_owned();
+    let digits: String = word.chars().filter(|&letter| letter != '-').collect();
+    if digits.len() != 32 || !digits.is_ascii() {
+        return Err(wrong());
+    }
+    let mut uuid = [0; 16];
+    for (at, byte) in uuid.iter_mut().enumerate() {
+        let two = &digits[2 * at..2 * at + 2];
+        *byte = u8::from_str_radix(two, 16).map_err(|_| wrong())?;
+    }
+    Ok(uuid)
+}
+
+fn random_uuid() -> std::io::Result<[u8; 16]> {
+    let mut uuid = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut uuid)?;
+    // Version 4, variant 1.
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    Ok(uuid)
+}
+
+/// Bytes in front that are looked at for what is there.
+const HEAD_LEN: usize = 128 << 10;
+
+/// What begins with these bytes, if that is known.
+fn known(head: &[u8]) -> Option<&'static str> {
+    const KNOWN: &[(usize, &[u8], &str)] = &[
+        (0, b"\x89ESKR\r\n\x1a", "an Esker volume or image"),
+        (0, b"XFSB", "xfs"),
+        (0, b"hsqs", "squashfs"),
+        (0, b"LUKS\xba\xbe", "LUKS"),
+        (3, b"NTFS", "NTFS"),
+        (3, b"EXFAT", "exFAT"),
+        (512, b"EFI PART", "a partition table"),
+        (512, b"LABELONE", "LVM"),
+        (0x400, b"\x10\x20\xf5\xf2", "f2fs"),
+        (0x400, b"\xe2\xe1\xf5\xe0", "EROFS"),
+        (0x406, b"\x34\x34", "nilfs2"),
+        (0x438, b"\x53\xef", "ext2, ext3 or ext4"),
+        (0x1000, b"\xfc\x4e\x2b\xa9", "a RAID member"),
+        (4086, b"SWAPSPACE2", "swap space"),
+        (0x10040, b"_BHRfS_M", "btrfs"),
+        (510, b"\x55\xaa", "a partition table or FAT"),
+    ];
+    let is = |&&(at, magic, _): &&(usize, &[u8], &str)| {
+        head.get(at..).is_some_and(|rest| rest.starts_with(magic))
+    };
+    KNOWN.iter().find(is).map(|&(.., name)| name)
+}
+
+impl Mkfs {
+    /// Makes it.
+    pub fn run(&self) -> Outcome {
+        let device = self.device()?;
+        let size = device.geometry().size;
+        let len = self.segment.unwrap_or_else(|| segment_len(size));
+        let making = self.making(len)?;
+        make(&device, &making).map_err(|error| volumes::failure(&self.target, &error))?;
+        if self.json {
+            let line = json!({
+                "volume": self.target.to_string_lossy(),
+                "uuid": hex(&making.uuid),
+                "size": size / len * len,
+                "segment": len,
+                "block": self.block,
+            });
+            say(&line.to_string());
+        } else {
+            say(&format!(
+                "made a volume of {} in segments of {}: {}",
+                size_shown(size / len * len),
+                size_shown(len),
+                path_shown(&self.target)
+            ));
+        }
+        Ok(())
+    }
+
+    fn making(&self, segment_len: u64) -> Outcome<Making> {
+        let usage = |what: &str, remedy: &str| Failure::new(Exit::Usage, what, remedy);
+        let fits = (SEGMENT_LEN_MIN..=SEGMENT_LEN_MAX).contains(&segment_len);
+        if !fits || !segment_len.is_power_of_two() {
+            return Err(usage("a bad --segment", "give a power of two from 128K to 4G"));
+        }
+        let least_most = u64::from(BLOCK_LEN_MIN)..=u64::from(BLOCK_LEN_MAX);
+        if !least_most.contains(&self.block) || !self.block.is_power_of_two() {
+            return Err(usage("a bad --block", "give 4K, 8K, 16K or 32K"));
+        }
+        let mut label = [0; 32];
+        let text = self.label.as_bytes();
+        let place = label.get_mut(..text.len());
+        place
+            .ok_or_else(|| usage("the label is too long", "32 bytes at most"))?
+            .copy_from_slice(text);
+        let random = |error: std::io::Error| {
+            Failure::new(
+                Exit::Failed,
+                format!("no random numbers ({})", said(&error)),
+                "give --uuid",
+            )
+        };
+        Ok(Making {
+            segment_len,
+            block_len: self.block as u32,
+            setting: self.compress,
+            copies: self.meta_copies,
+            label,
+            uuid: self.uuid.map_or_else(random_uuid, Ok).map_err(random)?,
+            root: volumes::root(),
+            born: SystemClock.now().secs,
+        })
+    }
+
+    /// What it is made on, with nothing on it that anybody may miss.
+    fn device(&self) -> Outcome<FileDevice> {
+        let target = &self.target;
+        let failed = |error: std::io::Error| {
+            let what = format!("cannot make a volume ({})", said(&error));
+            Failure::at(Exit::Failed, &what, target, "")
+        };
+        let usage = |what: &str, remedy| Failure::at(Exit::Usage, what, target, remedy);
+        let meta = match target.metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let size =
+                    self.size.ok_or_else(|| usage("there is no such file", "give --size"))?;
+                return FileDevice::create(target, size).map_err(failed);
+            }
+            meta => meta.map_err(failed)?,
+        };
+        let kind = meta.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            return Err(usage("neither a file nor a block device", "name one"));
+        }
+        if !self.force {
+            self.refuse_what_is_there(target)?;
+        }
+        let device = volumes::device(target, true)?;
+        let there = device.geometry().size;
+        match self.size {
+            Some(size) if kind.is_file() && size > there => {
+                drop(device);
+                FileDevice::create(target, size).map_err(failed)
+            }
+            Some(size) if size != there => {
+                let what = format!("it has {}", size_shown(there));
+                Err(usage(&what, "leave out --size, or name another file"))
+            }
+            _ => Ok(device),
+        }
+    }
+
+    fn refuse_what_is_there(&self, target: &Path) -> Outcome {
+        let mut head = Vec::new();
+        let read =
+            File::open(target).and_then(|file| file.take(HEAD_LEN as u64).read_to_end(&mut head));
+        read.map_err(|error| {
+            let what = format!("cannot see what is there ({})", said(&error));
+            Failure::at(Exit::Failed, &what, target, "")
+        })?;
+        let what = match known(&head) {
+            Some(name) => format!("it holds {name}"),
+            None if head.iter().any(|&byte| byte != 0) => "it holds something".to_owned(),
+            None => return Ok(()),
+        };
+        Err(Failure::at(Exit::Failed, &what, target, "--force makes a volume all the same"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uuids_are_read() {
+        let text = "01234567-89ab-cdef-0123-456789abcdef";
+        assert_eq!(uuid(text).unwrap()[..3], [0x01, 0x23, 0x45]);
+        for bad in
+            ["", "0123", "0123456789abcdef0123456789abcdeg", "é123456789abcdef0123456789abcde"]
+        {
+            assert!(uuid(bad).is_err(), "{bad}");
+        }
+        let random = random_uuid().unwrap();
+        assert_eq!((random[6] >> 4, random[8] >> 6), (4, 2));
+    }
+
+    #[test]
+    fn what_is_there_is_known() {
+        let mut head = vec![0; HEAD_LEN];
+        assert_eq!(known(&head), None);
+        head[0x438..0x43a].copy_from_slice(b"\x53\xef");
+        assert_eq!(known(&head), Some("ext2, ext3 or ext4"));
+        assert_eq!(known(b"XFSB"), Some("xfs"));
+    }
+
+    #[test]
+    fn codecs_are_read() {
+        assert_eq!(setting("zstd").unwrap(), Setting::new(Codec::Zstd, 3));
+        assert_eq!(setting("zstd:9").unwrap(), Setting::new(Codec::Zstd, 9));
+        assert!(
+            setting("xz").is_err() && setting("zstd:x").is_err() && setting("zstd:99").is_err()
+        );
+    }
+}

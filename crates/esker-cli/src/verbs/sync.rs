@@ -1,0 +1,50 @@
+//! `esker sync`: make safe what changed in a mount.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::say;
+use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+
+/// Make safe all that changed in a mount until now.
+///
+/// What it has answered for survives a loss of power, as with fsync(2) of every file; syncfs(2) of a mount
+/// through FUSE does not reach its server.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  esker sync /mnt/d")]
+pub struct Sync {
+    /// Something in the mount
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Print one line of JSON about the result
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Has the kernel hand over what it keeps, and the server write it.
+pub fn sync(path: &Path) -> std::io::Result<()> {
+    let file = File::open(path)?;
+    rustix::fs::syncfs(&file)?;
+    file.sync_all()
+}
+
+impl Sync {
+    /// Syncs.
+    pub fn run(&self) -> Outcome {
+        sync(&self.path).map_err(|error| {
+            let what = format!("not everything is safe ({})", said(&error));
+            Failure::at(Exit::Failed, &what, &self.path, "the log of the mount may say why")
+        })?;
+        if self.json {
+            say(&json!({ "synced": self.path.to_string_lossy() }).to_string());
+        } else {
+            say(&format!("synced {}", path_shown(&self.path)));
+        }
+        Ok(())
+    }
+}

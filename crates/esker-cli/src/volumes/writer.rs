@@ -1,0 +1,59 @@
+//! Writing back: what changed is written when it is old or much, and what is left is written in the end.
+//!
+//! Above: `serve`. Below: the volume home. Invariant: a volume in which nothing changes is not written.
+
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use esker_volume::Error;
+
+use super::Writable;
+use crate::log;
+
+/// How often it looks.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// Starts it; it ends with the volume.
+pub fn start(fs: &Arc<Writable>, age_max: Duration, name: String) -> std::io::Result<()> {
+    let fs = Arc::downgrade(fs);
+    let thread = thread::Builder::new().name("esker-writer".to_owned());
+    thread.spawn(move || run(&fs, age_max, &name)).map(drop)
+}
+
+fn run(fs: &Weak<Writable>, age_max: Duration, name: &str) {
+    let mut since: Option<Instant> = None;
+    let mut told = None;
+    loop {
+        let Some(fs) = fs.upgrade() else { return };
+        let home = fs.store();
+        let much = home.wait(PERIOD);
+        if !home.is_dirty() {
+            since = None;
+            continue;
+        }
+        let old = since.get_or_insert_with(Instant::now).elapsed() >= age_max;
+        if !much && !old {
+            continue;
+        }
+        let written = home.write().and_then(|()| home.volume().reclaim_in_time());
+        since = None;
+        if written != Ok(()) && told != Some(written) {
+            tell(name, written);
+        }
+        told = Some(written);
+    }
+}
+
+fn tell(name: &str, written: Result<(), Error>) {
+    if let Err(error) = written {
+        log::tell(&format!("{name}: what changed cannot be written ({error})"));
+    }
+}
+
+/// Writes what is left; whoever cannot is told so.
+pub fn finish(fs: &Writable, name: &str) -> bool {
+    let written = fs.store().write();
+    tell(name, written);
+    written.is_ok()
+}
