@@ -64,6 +64,20 @@ pub struct Mount {
     place: Place,
     daemon: Option<Child>,
     cases: AtomicU32,
+    volume: Option<Volume>,
+}
+
+/// A volume in a file, which goes with its mount.
+#[derive(Debug)]
+struct Volume {
+    file: PathBuf,
+    options: String,
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
 }
 
 impl Mount {
@@ -77,7 +91,7 @@ impl Mount {
         let data = c"mode=1777,size=1g,nr_inodes=0";
         mount("tmpfs", place.path(), "tmpfs", flags, data)
             .map_err(|errno| format!("no tmpfs on {}: {errno}", place.path().display()))?;
-        Ok(Self { place, daemon: None, cases: AtomicU32::new(0) })
+        Ok(Self { place, daemon: None, cases: AtomicU32::new(0), volume: None })
     }
 
     /// A fresh Esker in memory, with these options besides the usual (`size=256m`, say).
@@ -86,8 +100,63 @@ impl Mount {
     /// In words, when the program cannot be built or does not mount.
     pub fn esker(name: &str, options: &str) -> Result<Self, String> {
         let place = Place::new(name)?;
-        let daemon = start(place.path(), options)?;
-        Ok(Self { place, daemon: Some(daemon), cases: AtomicU32::new(0) })
+        let daemon = start("mem:", place.path(), options)?;
+        Ok(Self { place, daemon: Some(daemon), cases: AtomicU32::new(0), volume: None })
+    }
+
+    /// A fresh volume of this size in a file, with these options besides the usual.
+    ///
+    /// # Errors
+    /// In words, when it cannot be made or mounted.
+    pub fn volume(name: &str, size: &str, options: &str) -> Result<Self, String> {
+        let place = Place::new(name)?;
+        let file = place.path().with_extension("vol");
+        let options = options.to_owned();
+        let volume = Volume { file, options };
+        let file = volume.file.to_string_lossy().into_owned();
+        run(&["mkfs", &file, "--size", size])?;
+        let daemon = start(&file, place.path(), &volume.options)?;
+        let cases = AtomicU32::new(0);
+        let mut mount = Self { place, daemon: Some(daemon), cases, volume: Some(volume) };
+        mount.open_to_all()?;
+        Ok(mount)
+    }
+
+    fn open_to_all(&mut self) -> Result<(), String> {
+        let mode = Mode::from_raw_mode(0o1777);
+        let opened = rustix::fs::chmodat(CWD, self.path(), mode, AtFlags::empty());
+        opened.map_err(|errno| format!("chmod: {errno}"))
+    }
+
+    /// Unmounts a volume, or what is left when its server was killed.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn leave(&mut self) -> Result<(), String> {
+        let path = self.place.path().to_owned();
+        unmount(&path, UnmountFlags::empty()).map_err(|errno| format!("unmounting: {errno}"))?;
+        let Some(mut daemon) = self.daemon.take() else { return Ok(()) };
+        daemon.wait().map(drop).map_err(|error| format!("the daemon: {error}"))
+    }
+
+    /// Mounts a volume again that was left.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn mount_again(&mut self) -> Result<(), String> {
+        let volume = self.volume.as_ref().ok_or("no volume")?;
+        let file = volume.file.to_string_lossy().into_owned();
+        self.daemon = Some(start(&file, self.place.path(), &volume.options)?);
+        Ok(())
+    }
+
+    /// Checks a volume that was left.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn check(&self) -> Result<(), String> {
+        let volume = self.volume.as_ref().ok_or("no volume")?;
+        run(&["check", &volume.file.to_string_lossy()])
     }
 
     /// Where it is mounted.
@@ -159,7 +228,18 @@ impl Drop for Mount {
     }
 }
 
-fn start(place: &Path, options: &str) -> Result<Child, String> {
+/// Runs a verb to its end.
+fn run(words: &[&str]) -> Result<(), String> {
+    let output = Command::new(program()?).args(words).output();
+    let output = output.map_err(|error| format!("{words:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let told = [output.stdout, output.stderr].concat();
+    Err(format!("{words:?}: {}", String::from_utf8_lossy(&told)))
+}
+
+fn start(source: &str, place: &Path, options: &str) -> Result<Child, String> {
     let program = program()?;
     let usual = "allow_other,nodev,nosuid,mode=1777";
     // The mode that all mounts of this run are in; what a test asks for counts more.
@@ -167,7 +247,7 @@ fn start(place: &Path, options: &str) -> Result<Child, String> {
     let options = [usual, &mode, options].into_iter().filter(|part| !part.is_empty());
     let options = options.collect::<Vec<_>>().join(",");
     let mut command = Command::new(program);
-    command.args(["mount", "-f", "-o", &options, "mem:"]).arg(place).stdin(Stdio::null());
+    command.args(["mount", "-f", "-o", &options, source]).arg(place).stdin(Stdio::null());
     let told = || format!("{command:?}");
     let told = told();
     let mut daemon = command.spawn().map_err(|error| format!("{told}: {error}"))?;

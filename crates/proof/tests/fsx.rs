@@ -34,3 +34,17 @@ fn a_mount_without_writeback_passes() {
         every_byte_is_right(&Mount::esker("fsx", options).expect("esker"), 1);
     }
 }
+
+/// Mounted again between the seeds; what was written must be what a check finds whole.
+#[test]
+fn a_volume_passes() {
+    if may_mount() {
+        let mut mount = Mount::volume("fsx", "512M", "commit=1,dirty=16M").expect("a volume");
+        for _ in 0..2 {
+            every_byte_is_right(&mount, 1);
+            mount.leave().expect("unmounted");
+            mount.check().expect("whole");
+            mount.mount_again().expect("mounted again");
+        }
+    }
+}

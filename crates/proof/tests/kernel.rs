@@ -67,6 +67,30 @@ fn a_mount_answers_as_the_kernel_does() {
     hunt(what, || esker_beside_tmpfs(&esker, &mount, false));
 }
 
+/// On a volume too, which is mounted again in between.
+#[test]
+fn a_volume_answers_as_the_kernel_does() {
+    if !may_mount() {
+        return;
+    }
+    let tmpfs = Mount::tmpfs("tmpfs").expect("tmpfs");
+    let mut volume = Mount::volume("volume", "512M", "commit=1,relatime").expect("a volume");
+    for cases in [50, 50] {
+        let what = Hunt {
+            name: "volume beside tmpfs",
+            profile: PROFILE,
+            cases,
+            shrinks: 500,
+            closely: MOUNT,
+        };
+        run_regressions(MOUNT, || esker_beside_tmpfs(&volume, &tmpfs, false));
+        hunt(what, || esker_beside_tmpfs(&volume, &tmpfs, false));
+        volume.leave().expect("unmounted");
+        volume.check().expect("whole");
+        volume.mount_again().expect("mounted again");
+    }
+}
+
 /// With a pause between the steps every time tells which step set it.
 #[test]
 fn times_move_when_the_kernel_moves_them() {
