@@ -118,7 +118,9 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
                 }
                 if done { self.fs.trim(request.node) } else { Ok(()) }
             }
-            Op::Releasedir | Op::Interrupt { .. } | Op::Destroy => Ok(()),
+            Op::Releasedir | Op::Interrupt { .. } => Ok(()),
+            // Whoever unmounts may wait for this.
+            Op::Destroy => self.fs.sync(),
             // ENOSYS once, and the kernel never asks again: listings need no state, closing needs
             // no flush.
             Op::Opendir | Op::Flush | Op::Other(_) | Op::Init(_) => Err(Error::NoSuchCall),

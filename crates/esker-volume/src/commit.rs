@@ -442,6 +442,8 @@ impl<D: Device> Volume<D> {
                     if !harmless {
                         self.stop();
                     }
+                    // It may have gone on into other segments.
+                    self.measure_room(&self.state(), &self.segments());
                     return Err(error);
                 }
             }
@@ -493,6 +495,7 @@ impl<D: Device> Volume<D> {
         let mut state = self.state_mut();
         let mut segments = self.segments_mut();
         let absorbed = absorb(&mut state, &mut segments, delta);
+        self.measure_room(&state, &segments);
         if absorbed.is_err() {
             self.stop();
         }

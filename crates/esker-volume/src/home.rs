@@ -47,8 +47,9 @@ pub struct Kept<U, D> {
 }
 
 impl<U: Store, D: Device> Kept<U, D> {
-    /// A volume with nothing above it yet. `make` gives the stores that hold what changes; a layer of more than
-    /// `dirty_max` bytes is written. What had no name and is held by nobody any more goes with the first commit.
+    /// A volume with nothing above it yet. `make` gives the stores that hold what changes, for a layer each: of as
+    /// many bytes as `dirty_max`, of which half are taken when it is time to write. What had no name and is held by
+    /// nobody any more goes with the first commit.
     ///
     /// # Errors
     /// Those of `make`; what the volume says of its root directory.

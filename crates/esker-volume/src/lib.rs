@@ -14,7 +14,7 @@
 //! | room.rs | how much more fits, and making room
 //! | recovery.rs, mkfs.rs | finding everything again; the first commit |
 //! | recent.rs, stack.rs, view.rs | looking: in memory, in tables, and as the knot asks |
-//! | check.rs | counting everything again |
+//! | check.rs, dump.rs | counting everything again; showing what is there |
 //! | dirty.rs, cost.rs | what changed since, and what it takes to write that |
 //! | layer.rs, home.rs | what is not yet written, in memory; the home that POSIX has |
 //!
@@ -29,6 +29,7 @@ mod cost;
 pub mod delta;
 pub mod device;
 mod dirty;
+mod dump;
 mod error;
 mod home;
 mod layer;
@@ -38,6 +39,8 @@ mod log;
 mod merge;
 pub mod mkfs;
 pub mod part;
+#[cfg(test)]
+mod planted;
 pub mod recent;
 mod recovery;
 mod room;
@@ -53,10 +56,11 @@ mod volume;
 pub use check::Finding;
 pub use commit::{Sink, Source};
 pub use dirty::{Dirty, Ranges, Told};
+pub use dump::What;
 pub use error::{Damage, Error, Result};
 pub use home::{Kept, Maker};
 pub use mkfs::{Making, make};
-pub use recovery::open;
+pub use recovery::{is_there, open};
 pub use stack::State;
 pub use superblock::Superblock;
 pub use volume::{Options, Volume};

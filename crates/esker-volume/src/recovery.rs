@@ -54,6 +54,11 @@ fn any(device: &impl Device) -> Result<Superblock> {
     Err(first.unwrap_or(Error::Damaged(Damage::NoVolume)))
 }
 
+/// Whether there is a volume, if only one of its superblocks is whole.
+pub fn is_there(device: &impl Device) -> bool {
+    any(device).is_ok()
+}
+
 /// The newest superblock.
 fn newest(device: &impl Device) -> Result<Found> {
     let one = any(device)?;

@@ -5,6 +5,7 @@
 //! written; what is kept back beside it is enough for whatever only takes away, and for settling.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 use esker_stone::key::{self, kind};
 use esker_stone::rows::extents::BlockName;
@@ -14,8 +15,8 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::leaf::Leaf;
 use crate::log::Log;
-use crate::segments::Condition;
-use crate::stack::Stack;
+use crate::segments::{Condition, Segments};
+use crate::stack::{Stack, State};
 use crate::volume::Volume;
 
 /// Segments that are kept back for commits that only take away.
@@ -35,17 +36,17 @@ impl Source for Carried {
 }
 
 impl<D: Device> Volume<D> {
-    /// Segments that can be filled.
-    fn free_for_use(&self) -> usize {
-        let state = self.state();
-        let kept = self.reserve(&state) + SPARE;
-        self.segments().free().saturating_sub(kept)
-    }
-
     /// Bytes that can surely be written, as they are.
     #[must_use]
     pub fn room(&self) -> u64 {
-        self.free_for_use() as u64 * (self.shape.segment_room / 8 * FILLED)
+        self.room.load(Ordering::Acquire)
+    }
+
+    /// Measures it, whenever it may be another.
+    pub(crate) fn measure_room(&self, state: &State, segments: &Segments) {
+        let kept = self.reserve(state) + SPARE;
+        let free = segments.free().saturating_sub(kept) as u64;
+        self.room.store(free * (self.shape.segment_room / 8 * FILLED), Ordering::Release);
     }
 
     /// Bytes of rows that one commit may have, whatever the room.
@@ -85,6 +86,7 @@ impl<D: Device> Volume<D> {
         let stretches = u64::from(self.shape.segments());
         if self.is_writable() && self.room() < stretches / 16 * self.shape.segment_room {
             let mut log = self.log();
+            self.prepare(&mut log)?;
             match self.round(&mut log) {
                 Err(Error::NoSpace) => {}
                 done => done?,

@@ -267,6 +267,7 @@ impl<D: Device> Volume<D> {
         let mut state = self.state_mut();
         state.tables = tables;
         state.recent = Recent::default();
+        self.measure_room(&state, &segments);
         *self.segments_mut() = segments;
         drop(state);
         for physical in free {

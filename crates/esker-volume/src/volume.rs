@@ -2,7 +2,7 @@
 //!
 //! Above: homes and verbs. Invariant: locks are taken in the order log, state, segments; who writes holds the log.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use esker::Ino;
@@ -42,6 +42,8 @@ pub struct Volume<D> {
     pub(crate) segments: RwLock<Segments>,
     pub(crate) state: RwLock<State>,
     pub(crate) log: Mutex<Log>,
+    /// Bytes that can surely be written.
+    pub(crate) room: AtomicU64,
     /// Cannot be written any more.
     pub(crate) stopped: AtomicBool,
 }
@@ -55,7 +57,7 @@ impl<D: Device> Volume<D> {
         (segments, state): (Segments, State),
     ) -> Self {
         let number = options.cache.number();
-        Self {
+        let volume = Self {
             device,
             shape: log.superblock,
             cache: options.cache,
@@ -65,8 +67,11 @@ impl<D: Device> Volume<D> {
             segments: RwLock::new(segments),
             state: RwLock::new(state),
             log: Mutex::new(log),
+            room: AtomicU64::new(0),
             stopped: AtomicBool::new(!options.write),
-        }
+        };
+        volume.measure_room(&volume.state(), &volume.segments());
+        volume
     }
 
     /// What it is like.

@@ -221,6 +221,24 @@ fn is_trouble(outcome: &Outcome) -> bool {
     trouble.iter().any(|error| outcome.as_ref().err() == Some(&error.errno()))
 }
 
+/// When there is a sync.
+#[derive(Clone, Debug)]
+pub enum Syncs {
+    /// After one step in so many, by chance.
+    Now(u64),
+    /// After so many steps.
+    After(Vec<usize>),
+}
+
+impl Syncs {
+    fn due(&self, steps: usize, chance: &mut Chance) -> bool {
+        match self {
+            Self::Now(one_in) => chance.below(*one_in) == 0,
+            Self::After(wanted) => wanted.contains(&steps),
+        }
+    }
+}
+
 impl History {
     /// Runs a script on a volume, with a sync now and then.
     ///
@@ -228,6 +246,15 @@ impl History {
     /// When the model itself fails.
     #[must_use]
     pub fn run(shape: &Shape, script: &Script, seed: u64, syncs: u64) -> Self {
+        Self::run_with(shape, script, seed, &Syncs::Now(syncs))
+    }
+
+    /// Runs a script on a volume, with syncs as they are said.
+    ///
+    /// # Panics
+    /// When the model itself fails.
+    #[must_use]
+    pub fn run_with(shape: &Shape, script: &Script, seed: u64, syncs: &Syncs) -> Self {
         Self::run_on(shape, script, seed, (syncs, None)).0
     }
 
@@ -240,13 +267,13 @@ impl History {
         shape: &Shape,
         script: &Script,
         seed: u64,
-        (request, forever): (Request, bool),
+        (request, forever, fault): (Request, bool, Fault),
     ) -> Result<(u64, u64), String> {
         let mut safe = 0;
         for nth in 0.. {
-            let plan = Plan { request, nth, forever, fault: Fault::Io(Some(5)) };
-            let (history, device) = Self::run_on(shape, script, seed, (3, Some(plan)));
-            let why = |why| format!("{request:?} {nth}, for ever: {forever}: {why}");
+            let plan = Plan { request, nth, forever, fault };
+            let (history, device) = Self::run_on(shape, script, seed, (&Syncs::Now(3), Some(plan)));
+            let why = |why| format!("{request:?} {nth}, {fault:?}, for ever: {forever}: {why}");
             let mut replay =
                 Replay::new(history.begin.clone(), shape.zones.map(|zones| zones.len), false);
             history.ops.iter().for_each(|op| replay.step(op));
@@ -270,7 +297,7 @@ impl History {
         shape: &Shape,
         script: &Script,
         seed: u64,
-        (syncs, plan): (u64, Option<Plan>),
+        (syncs, plan): (&Syncs, Option<Plan>),
     ) -> (Self, Arc<Lying>) {
         let device = shape.fresh(seed);
         let begin = device.medium();
@@ -296,7 +323,8 @@ impl History {
                 let wanted = model.run(step);
                 assert_eq!(outcome.is_ok(), wanted.is_ok(), "{step}: {outcome:?}, {wanted:?}");
             }
-            let synced = chance.below(syncs) == 0 && volume.sync().is_ok();
+            let due = syncs.due(number + 1, &mut chance);
+            let synced = due && volume.sync().is_ok();
             history.safe.push(synced);
             history.mark(&model, &device, number + 1);
         }

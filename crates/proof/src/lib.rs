@@ -21,4 +21,5 @@ pub mod script;
 pub mod storm;
 pub mod tidy;
 pub mod told;
+pub mod workloads;
 pub mod world;

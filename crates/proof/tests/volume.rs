@@ -8,8 +8,10 @@ use esker_proof::harness::{from_env, sample, seed};
 use esker_proof::lying::Request;
 use esker_proof::lying::states::Dose;
 use esker_proof::script::generate::Profile;
+use esker_volume::device::Fault;
 
 const PROFILE: Profile = Profile { steps_max: 50, users: true, cursors: false };
+const IO: Fault = Fault::Io(Some(5));
 const DOSE: Dose = Dose { subsets: 2, torn: 3, garbage: 2 };
 
 /// Scripts of up to 50 operations with a sync after a third of them, cut at every operation of the device.
@@ -64,7 +66,7 @@ fn a_sync_that_succeeded_is_safe_whatever_fails() {
             let script = sample(PROFILE, seed);
             for request in [Request::Write, Request::Flush] {
                 for forever in [false, true] {
-                    let outcome = History::fail(shape, &script, seed, (request, forever));
+                    let outcome = History::fail(shape, &script, seed, (request, forever, IO));
                     match outcome {
                         Ok((own, safe)) => (runs, syncs) = (runs + own, syncs + safe),
                         Err(why) => panic!("{}, seed {seed:#x}\n{script}\n{why}", shape.name),
@@ -74,6 +76,28 @@ fn a_sync_that_succeeded_is_safe_whatever_fails() {
         }
         println!("{}: {runs} failures, {syncs} syncs succeeded all the same", shape.name);
         assert!(runs > 0 && syncs > 0, "nothing failed, or everything");
+    }
+}
+
+/// There is no room below, once or from then on: what a sync called safe is there, and with room again syncs succeed.
+#[test]
+fn a_full_host_loses_nothing() {
+    let scripts = from_env("ESKER_CASES", 12).div_ceil(10);
+    for shape in SHAPES.iter().filter(|shape| shape.zones.is_none()) {
+        let (mut runs, mut syncs) = (0, 0);
+        for number in 0..scripts {
+            let seed = seed().wrapping_add(number);
+            let script = sample(PROFILE, seed);
+            for forever in [false, true] {
+                let plan = (Request::Write, forever, Fault::NoSpace);
+                match History::fail(shape, &script, seed, plan) {
+                    Ok((own, safe)) => (runs, syncs) = (runs + own, syncs + safe),
+                    Err(why) => panic!("{}, seed {seed:#x}\n{script}\n{why}", shape.name),
+                }
+            }
+        }
+        println!("{}: {runs} times full, {syncs} syncs succeeded all the same", shape.name);
+        assert!(syncs > runs, "nothing went on");
     }
 }
 

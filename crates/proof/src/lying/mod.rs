@@ -5,6 +5,7 @@
 //! leave. Invariant: what a flush that succeeded covers stays, unless the device was told to forget its flushes.
 
 pub mod medium;
+pub mod ram;
 pub mod states;
 
 use std::collections::BTreeMap;

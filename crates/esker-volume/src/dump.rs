@@ -1,0 +1,170 @@
+//! Showing structures as they lie there, a line each, for whoever wants to know what is on a volume.
+//!
+//! Above: verbs. Below: everything that is read. Invariant: nothing is changed; what cannot be read is a line too.
+
+use esker::Ino;
+use esker_stone::rows::extents::BlockName;
+
+use crate::delta::Delta;
+use crate::device::Device;
+use crate::error::{Damage, Result};
+use crate::limits::{SUPERBLOCK_STEP, SUPERBLOCKS_MAX};
+use crate::merge::rows;
+use crate::part::{LOG, PartHead};
+use crate::recent::END;
+use crate::segments::Physical;
+use crate::superblock::Superblock;
+use crate::volume::Volume;
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// All superblocks that are whole.
+    Superblocks,
+    /// All stretches.
+    Segments,
+    /// The heads of all parts of all segments.
+    Parts,
+    /// The rows of the part of a commit: its segment, and its offset there.
+    Part(u64, u64),
+    /// All tables.
+    Tables,
+    /// The rows of a table.
+    Table(usize),
+    /// An inode, and where its content lies.
+    Inode(Ino),
+    /// What is known of a block.
+    Block(BlockName),
+}
+
+impl<D: Device> Volume<D> {
+    /// Shows it, a line at a time.
+    ///
+    /// # Errors
+    /// What the device says; that it is not there.
+    pub fn dump(&self, what: What, each: &mut dyn FnMut(String)) -> Result<()> {
+        match what {
+            What::Superblocks => self.dump_superblocks(each),
+            What::Segments => {
+                self.stretches().iter().for_each(|row| each(format!("{row:?}")));
+                Ok(())
+            }
+            What::Parts => self.dump_parts(each),
+            What::Part(segment, at) => self.dump_part((segment, at), each),
+            What::Tables => {
+                for (number, table) in self.state().tables.iter().enumerate() {
+                    let page = table.top.page;
+                    let key = table.key.escape_ascii();
+                    let (segment, at, bytes) = (page.segment, page.at, table.bytes);
+                    each(format!(
+                        "table {number}: segment {segment}, {at}, {bytes} bytes, from {key}"
+                    ));
+                }
+                Ok(())
+            }
+            What::Table(number) => {
+                let state = self.state();
+                let mut all = Vec::new();
+                self.stack(&state).leaves(number, &mut |leaf| rows(leaf, &mut all))?;
+                all.iter().for_each(|row| each(format!("{row:?}")));
+                Ok(())
+            }
+            What::Inode(ino) => self.dump_inode(ino, each),
+            What::Block(block) => {
+                let state = self.state();
+                let stack = self.stack(&state);
+                let row = stack.block_row(block)?;
+                let (segment, at) = stack.whereabouts(block, &row)?;
+                each(format!("{row:?}"));
+                each(format!(
+                    "in segment {segment}, at {at}; {} bytes name it",
+                    stack.refs(block)?
+                ));
+                Ok(())
+            }
+        }
+    }
+
+    fn dump_superblocks(&self, each: &mut dyn FnMut(String)) -> Result<()> {
+        let steps = SUPERBLOCKS_MAX.min(self.shape.segment_room / SUPERBLOCK_STEP);
+        for stretch in 0..self.shape.homes() {
+            for step in 0..steps {
+                let mut bytes = vec![0; SUPERBLOCK_STEP as usize];
+                self.device
+                    .read(self.place(Physical(stretch)) + step * SUPERBLOCK_STEP, &mut bytes)?;
+                if let Ok(found) = Superblock::parse(&bytes) {
+                    each(format!("stretch {stretch}, step {step}: {found:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn head_at(&self, physical: Physical, at: u64) -> Result<Option<PartHead>> {
+        if at + u64::from(self.shape.unit) > self.shape.segment_room {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; self.shape.unit as usize];
+        self.device.read(self.place(physical) + at, &mut bytes)?;
+        let head = PartHead::parse(&bytes, &self.shape.uuid);
+        let left = self.shape.segment_room - at;
+        Ok(head.filter(|head| head.at == at && (1..=left).contains(&head.len)))
+    }
+
+    fn dump_parts(&self, each: &mut dyn FnMut(String)) -> Result<()> {
+        for row in self.stretches() {
+            let mut at = 0;
+            while let Some(head) = self.head_at(row.physical, at)? {
+                // What a stretch held in an earlier life may still be there behind what it holds now.
+                let now = if head.segment == row.number { "" } else { " (earlier)" };
+                let what = if head.kind == LOG { "commit" } else { "tables" };
+                each(format!(
+                    "segment {} at {at}{now}: {what} {}, part {}, {} bytes, {} blocks, {:016x}",
+                    head.segment, head.sequence, head.part, head.len, head.slots, head.checksum
+                ));
+                at += head.len;
+            }
+        }
+        Ok(())
+    }
+
+    fn dump_part(&self, (segment, at): (u64, u64), each: &mut dyn FnMut(String)) -> Result<()> {
+        let physical = self.segments().find(segment).ok_or(Damage::Segment)?;
+        let head = self.head_at(physical, at)?.ok_or(Damage::Commit)?;
+        each(format!("{head:?}"));
+        if head.kind != LOG {
+            return Ok(());
+        }
+        let page = head.rows()?;
+        let mut stored = vec![0; page.stored as usize];
+        self.read_segment(segment, page.at, &mut stored)?;
+        page.verify(&stored)?;
+        let mut delta = Delta::default();
+        delta.read(&page.open(&stored, &[])?, segment)?;
+        each(format!("{delta:#?}"));
+        Ok(())
+    }
+
+    fn dump_inode(&self, ino: Ino, each: &mut dyn FnMut(String)) -> Result<()> {
+        let state = self.state();
+        let stack = self.stack(&state);
+        let Some(row) = stack.inode(ino)? else {
+            each(format!("there is no inode {}", ino.0));
+            return Ok(());
+        };
+        each(format!("{row:?}"));
+        let mut at = 0;
+        while at < row.attr.size.min(END) {
+            let run = stack.run(ino, at)?;
+            if let Some(place) = run.place {
+                let (block, offset) = (place.block, place.offset);
+                each(format!(
+                    "{at}: {} bytes in block {} of segment {}, from {offset}",
+                    run.len, block.slot, block.segment
+                ));
+            }
+            at = run.end();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! Volumes that are full, and wars above them: whoever asks for more than there is hears it when he asks; taking away
+//! always works, and gives back all that was taken.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use esker::posix::{Caller, Fs, New, RenameFlags, SetAttr};
+use esker::{Error, Ino, Kind, Name, Time};
+use esker_proof::chance::Chance;
+use esker_proof::cut::{SHAPES, Shape};
+use esker_proof::harness::{from_env, seed};
+use esker_proof::lying::ram::Ram;
+use esker_proof::storm::{Here, rage};
+use esker_proof::world::inside::Checked as _;
+use esker_proof::world::on_volume::{Above, mount};
+use esker_stone::Codec;
+use esker_volume::make;
+
+type Home = Above<Arc<Ram>>;
+
+const SIZE: usize = 32 << 20;
+const SHAPE: Shape = Shape {
+    name: "full",
+    size: SIZE as u64,
+    segment_len: 256 << 10,
+    block_len: 32 << 10,
+    codec: Codec::Lz4,
+    recent_len: 256 << 10,
+    ..SHAPES[0]
+};
+
+fn clock() -> Time {
+    Time { secs: 1_700_000_000, nanos: 0 }
+}
+
+fn fresh(shape: &Shape, size: usize) -> (Arc<Ram>, Fs<Home>) {
+    let device = Arc::new(Ram::new(size));
+    make(&device, &shape.making()).expect("a volume");
+    let home = mount(shape, Arc::clone(&device)).expect("it opens");
+    (device, Fs::new(home, clock))
+}
+
+fn name(text: &str) -> Name<'_> {
+    Name::parse(text.as_bytes()).expect("a name")
+}
+
+/// Bytes that cannot be compressed.
+fn noise(chance: &mut Chance, len: usize) -> Vec<u8> {
+    (0..len).map(|_| chance.below(256) as u8).collect()
+}
+
+/// Makes a file of this content.
+fn put(fs: &Fs<Home>, path: &str, content: &[u8]) -> Result<Ino, Error> {
+    let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
+    let ino = fs.create(&Caller::ROOT, Ino::ROOT, name(path), new)?.ino;
+    let mut done = Ok(0);
+    for (number, part) in content.chunks(100_000).enumerate() {
+        done = done.and_then(|_| fs.write(ino, number as u64 * 100_000, part, false));
+    }
+    fs.forget(ino, 1);
+    done.map(|_| ino)
+}
+
+/// Files until there is no room; how many bytes they hold.
+fn fill(fs: &Fs<Home>, chance: &mut Chance, round: usize) -> (u64, Vec<String>) {
+    let (mut bytes, mut names) = (0, Vec::new());
+    for number in 0.. {
+        let path = format!("round{round}-{number}");
+        let len = 1 + chance.below(200_000) as usize;
+        let content = noise(chance, len);
+        match put(fs, &path, &content) {
+            Ok(_) => bytes += len as u64,
+            Err(Error::NoSpace) => {
+                let _ = fs.unlink(&Caller::ROOT, Ino::ROOT, name(&path));
+                return (bytes, names);
+            }
+            Err(error) => panic!("{path}: {error}"),
+        }
+        names.push(path);
+        if number % 7 == 0 {
+            fs.sync().expect("what was taken is written");
+        }
+    }
+    (bytes, names)
+}
+
+/// What always works, on a file of a full volume.
+fn take_away(fs: &Fs<Home>, path: &str) {
+    let root = &Caller::ROOT;
+    let ino = fs.lookup(root, Ino::ROOT, name(path)).expect("it is there").ino;
+    let perm = SetAttr { perm: Some(0o600), ..SetAttr::default() };
+    fs.setattr(root, ino, &perm).expect("chmod when full");
+    let size = SetAttr { size: Some(100), ..SetAttr::default() };
+    fs.setattr(root, ino, &size).expect("truncate when full");
+    let (from, to) = (name(path), name("moved"));
+    fs.rename(root, Ino::ROOT, from, Ino::ROOT, to, RenameFlags::default())
+        .expect("rename when full");
+    fs.unlink(root, Ino::ROOT, to).expect("unlink when full");
+    fs.forget(ino, 1);
+}
+
+#[test]
+fn a_full_volume_can_be_emptied_and_filled_again() {
+    let (device, fs) = fresh(&SHAPE, SIZE);
+    let mut chance = Chance::new(seed());
+    let (mut kept, mut held) = (Vec::new(), Vec::new());
+    let rounds = from_env("ESKER_CASES", 6) as usize;
+    for round in 0..rounds {
+        let (bytes, names) = fill(&fs, &mut chance, round);
+        held.push(bytes);
+        fs.sync().expect("what was taken is written");
+        let findings = fs.store().volume().check();
+        assert!(findings.is_empty(), "round {round}: {findings:?}");
+        // Every other file goes, so that no segment is free by itself.
+        kept.extend(names);
+        let mut number = 0;
+        kept.retain(|path| {
+            number += 1;
+            if number % 2 == 0 {
+                take_away(&fs, path);
+            }
+            number % 2 != 0
+        });
+        fs.sync().expect("taking away is written");
+    }
+    println!("bytes that fitted each time: {held:?}, {} written", device.written());
+    // The first time there is all the room, later half of it.
+    let first = held[0];
+    assert!(first * 100 >= SIZE as u64 * 80, "only {first} of {SIZE} bytes could be used");
+    let worst = held[1..].iter().min().expect("rounds");
+    assert!(worst * 2 * 100 >= first * 85, "space is lost: {held:?}");
+    for path in kept {
+        fs.unlink(&Caller::ROOT, Ino::ROOT, name(&path)).expect("unlink");
+    }
+    let (again, _) = fill(&fs, &mut chance, rounds);
+    assert!(again * 100 >= first * 97, "space is lost: {again} after {first}");
+    assert_eq!(fs.store().findings(), [""; 0]);
+}
+
+/// Many at war over names and space, while somebody syncs all the time and room is made.
+fn war(shape: &Shape, size: usize) {
+    let (_, fs) = fresh(shape, size);
+    let over = AtomicBool::new(false);
+    let length = Duration::from_secs(from_env("ESKER_STORM_SECS", 4));
+    let tally = std::thread::scope(|scope| {
+        for pause in [1, 13] {
+            let (fs, over) = (&fs, &over);
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    fs.sync().expect("a sync");
+                    fs.store().volume().reclaim_in_time().expect("room is made");
+                    std::thread::sleep(Duration::from_millis(pause));
+                }
+            });
+        }
+        let tally = rage(&Here(&fs), 8, length, Duration::from_secs(60), seed());
+        over.store(true, Ordering::Relaxed);
+        tally.expect("a fair war")
+    });
+    println!("errno and how often: {tally:?}; {} commits", fs.store().volume().sequence());
+    assert_eq!(fs.store().findings(), [""; 0]);
+}
+
+#[test]
+fn a_war_above_a_volume_leaves_a_sound_volume() {
+    war(&SHAPE, SIZE);
+}
+
+#[test]
+fn a_war_for_space_leaves_a_sound_volume() {
+    let tight = Shape { segment_len: 128 << 10, ..SHAPE };
+    war(&tight, 4 << 20);
+}
