@@ -22,6 +22,8 @@ while [ ! -e "$present" ]; do present=$(dirname "$present"); done
 as_root=()
 if [ ! -w "$present" ]; then as_root=(sudo); fi
 "${as_root[@]}" install -D -m 755 "$target/release/esker" "$bin/esker"
+# The names under which mount(8), fsck(8) and mkfs(8) look for it.
+for name in mount fsck mkfs; do "${as_root[@]}" ln -sf esker "$bin/$name.esker"; done
 echo "installed $bin/esker"
 case :$PATH: in
 *:"$bin":*) ;;

@@ -6,6 +6,7 @@
 
 mod background;
 mod bench;
+mod called;
 mod failure;
 mod filling;
 mod homes;
@@ -29,36 +30,31 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use called::Called;
 use failure::{Exit, Failure};
-use verbs::{BY_MOUNT8, Cli};
+use verbs::Cli;
 
 fn main() -> ExitCode {
-    let words = words();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let called = Called::by(words.first());
+    if called.is_fake(&words) {
+        return ExitCode::SUCCESS;
+    }
+    let words = called.words(words);
     let json = words.iter().any(|word| word == "--json");
     let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, json),
+        Err(error) => return usage(&error, json, called),
     };
     match verbs::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => ExitCode::from(failure.exit as u8),
+        Err(failure) => ExitCode::from(called.status(failure.exit)),
     }
-}
-
-/// The words of the command line. mount(8) leaves out the verb: its helper for FUSE says
-/// `esker SOURCE DIR -o OPTIONS`.
-fn words() -> Vec<OsString> {
-    let mut words: Vec<OsString> = std::env::args_os().collect();
-    let source = words.get(1).is_some_and(|word| word.as_encoded_bytes().ends_with(b":"));
-    if source {
-        words.splice(1..1, ["mount".into(), BY_MOUNT8.into()]);
-    }
-    words
 }
 
 /// Help goes to standard output, a mistake to standard error, in our words, and as any failure to a
 /// machine that reads.
-fn usage(error: &clap::Error, json: bool) -> ExitCode {
+fn usage(error: &clap::Error, json: bool, called: Called) -> ExitCode {
     if !error.use_stderr() {
         // Nobody reads it: nothing to do about that.
         let _ = error.print();
@@ -73,5 +69,5 @@ fn usage(error: &clap::Error, json: bool) -> ExitCode {
         let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
         verbs::say_failure(&Failure { exit: Exit::Usage, text });
     }
-    ExitCode::from(Exit::Usage as u8)
+    ExitCode::from(called.status(Exit::Usage))
 }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
+use esker::store::View;
 use esker::{Attr, Kind};
 use esker_image::Image;
 use esker_image::pack::{Error, Guide, Meta, NodeId, Packer, copy_adopted, copy_into};
@@ -50,8 +51,8 @@ impl Order {
 
 /// What to make of an image.
 pub struct Again<'a> {
-    /// The image.
-    pub image: &'a Image,
+    /// The image, or whatever else shows a tree.
+    pub view: &'a dyn View,
     /// The file that it is in.
     pub file: &'a Path,
     /// Where its root goes.
@@ -60,8 +61,8 @@ pub struct Again<'a> {
     pub plan: &'a Plan<'a>,
     /// In which order bytes come.
     pub order: &'a Order,
-    /// Its blocks stay as they are stored.
-    pub adopt: bool,
+    /// The image whose blocks stay as they are stored.
+    pub adopt: Option<&'a Image>,
 }
 
 struct Copier<'a, 'b> {
@@ -106,8 +107,8 @@ pub fn again(
 ) -> Result<Gathered, Error> {
     let mut copier = Copier { again, gathered: Gathered::default(), tick };
     match again.adopt {
-        true => copy_adopted(again.image, packer, &mut copier)?,
-        false => copy_into(again.image, again.top, packer, &mut copier)?,
+        Some(image) => copy_adopted(image, packer, &mut copier)?,
+        None => copy_into(again.view, again.top, packer, &mut copier)?,
     }
     copier.gathered.slowest.end();
     Ok(copier.gathered)

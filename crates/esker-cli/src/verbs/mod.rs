@@ -5,6 +5,7 @@ mod cat;
 mod check;
 mod diff;
 mod du;
+mod dump;
 mod extract;
 mod find;
 mod info;
@@ -77,6 +78,7 @@ enum Verb {
     Diff(Box<diff::Diff>),
     Info(info::Info),
     Check(check::Check),
+    Dump(dump::Dump),
     Bench(Box<bench::Bench>),
     #[command(hide = true)]
     NullServer(null_server::NullServer),
@@ -101,6 +103,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Diff(verb) => told(verb.json, verb.run()),
         Verb::Info(verb) => told(verb.json, verb.run()),
         Verb::Check(verb) => told(verb.json, verb.run()),
+        Verb::Dump(verb) => told(verb.json, verb.run()),
         Verb::Bench(verb) => told(verb.json, verb.run()),
         Verb::NullServer(verb) => told(false, verb.run()),
     }

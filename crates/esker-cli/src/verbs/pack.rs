@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use clap::Args;
 use esker::Kind;
+use esker::store::View;
 use esker_image::pack::{Error, Meta, NodeId, Options, Packed, Packer};
 use esker_stone::superblock::MAGIC;
 
@@ -17,6 +18,7 @@ use crate::pack::{
     Again, Bar, Choosing, Gathered, Making, Order, Output, Plan, Rewriting, Total, again,
     described, failure, gather, gather_list, unpack, words,
 };
+use crate::volumes::{self, is_volume};
 
 /// Pack a tree into an image: one compressed file that is mounted, searched and extracted.
 ///
@@ -263,7 +265,7 @@ pub fn tell(
 
 fn unreadable(input: &Path, error: &std::io::Error) -> Failure {
     let what = format!("cannot read what is to be packed ({})", said(error));
-    Failure::at(Exit::Source, &what, input, "give a directory, a tar archive or an image")
+    Failure::at(Exit::Source, &what, input, "give a directory, a tar archive, an image or a volume")
 }
 
 /// Packs one input, whatever it is.
@@ -281,13 +283,30 @@ fn take(
     if input.is_dir() {
         return gather(input, node, plan, packer, tick).map_err(failed);
     }
+    if is_volume(input) {
+        let volume = volumes::look(input)?;
+        return again_of(&volume, input, node, plan, packer, failed, tick);
+    }
     let file = File::open(input).map_err(|error| unreadable(input, &error))?;
     if !is_image(&file) {
         return unpack(file, input, node, plan, packer, failed, tick);
     }
-    let image = images::open(input, &Opening::default(), &images::cache())?;
+    let image = images::open(input, Opening::default(), &images::cache())?;
+    again_of(&image, input, node, plan, packer, failed, tick)
+}
+
+/// Packs what an image or a volume shows.
+fn again_of(
+    view: &dyn View,
+    file: &Path,
+    top: NodeId,
+    plan: &Plan<'_>,
+    packer: &mut Packer<File>,
+    failed: &dyn Fn(Error) -> Failure,
+    tick: &mut dyn FnMut(&Gathered, &Packer<File>),
+) -> Outcome<Gathered> {
     let order = Order::default();
-    let what = Again { image: &image, file: input, top: node, plan, order: &order, adopt: false };
+    let what = Again { view, file, top, plan, order: &order, adopt: None };
     again(&what, packer, tick).map_err(failed)
 }
 

@@ -143,12 +143,12 @@ impl Repack {
             bar.tick(now.files, now.bytes, packer.written());
         };
         let what = Again {
-            image,
+            view: image,
             file: &self.image,
             top: NodeId::ROOT,
             plan: &plan,
             order,
-            adopt: self.metadata_only,
+            adopt: self.metadata_only.then_some(image),
         };
         let gathered = again(&what, &mut packer, &mut tick).map_err(failed)?;
         let (_, packed) = packer.finish().map_err(failed)?;

@@ -20,6 +20,7 @@ use esker::posix::Fs;
 use esker::{Attr, Ino, Kind};
 use esker_host::{Arena, SystemClock};
 use esker_stone::cache::Cache;
+use esker_stone::superblock::MAGIC;
 use esker_volume::device::{Fault, FileDevice};
 use esker_volume::limits::RECENT_LEN;
 use esker_volume::{Damage, Error, Kept, Options, Volume};
@@ -33,7 +34,13 @@ pub type Writable = Fs<Kept<Home<Arena>, FileDevice>>;
 pub fn is_volume(path: &Path) -> bool {
     let mut head = [0; 16];
     let Ok(file) = File::open(path) else { return false };
-    file.read_exact_at(&mut head, 0).is_ok() && esker_volume::superblock::is_one(&head)
+    if file.read_exact_at(&mut head, 0).is_err() {
+        return false;
+    }
+    // The first superblock may be damaged, and another one be there.
+    let other =
+        || FileDevice::open(path, false).is_ok_and(|device| esker_volume::is_there(&device));
+    esker_volume::superblock::is_one(&head) || (!head.starts_with(&MAGIC) && other())
 }
 
 /// What is wrong with a volume, for a person.
@@ -95,9 +102,11 @@ pub fn root() -> Attr {
     Attr::new(Kind::Directory, 0o755, uid, gid, Ino::ROOT, SystemClock.now())
 }
 
-/// A volume with memory above it, for as many bytes as may change before they are written.
+/// A volume with memory above it, for as many bytes as may change before they are written: half of them for what is
+/// being written, half for what changes meanwhile.
 pub fn writable(path: &Path, cache: u64, dirty_max: u64) -> Outcome<Arc<Writable>> {
     let volume = open(path, true, cache)?;
+    let dirty_max = dirty_max / 2;
     let make = move || {
         let options =
             memory::Options { size_max: dirty_max, file_size_max: FILE_SIZE_MAX, root: root() };
