@@ -35,13 +35,14 @@ target=$(scripts/target.sh)
 esker=$target/debug/esker
 dir=$(mktemp -d "${TMPDIR:-/tmp}/esker-test-XXXXXX")
 image=$dir.esker
+volume=$dir.vol
 leave() {
     if mountpoint -q "$dir"; then "$esker" umount "$dir" >/dev/null || "$esker" umount -l "$dir"; fi
 }
 cleanup() {
     leave
     rmdir "$dir"
-    rm -f "$image"
+    rm -f "$image" "$volume"
 }
 trap cleanup EXIT
 "$esker" mount mem: "$dir" -o allow_other,mode=755
@@ -52,3 +53,12 @@ say "pjdfstest above an image"
 "$esker" pack docs -o "$image" --level 1
 "$esker" mount "$image" "$dir" --overlay -o allow_other,relatime,mode=755,uid=0,gid=0
 scripts/suites/pjdfstest.sh "$dir"
+leave
+
+say "pjdfstest on a volume"
+"$esker" mkfs "$volume" --size 512M
+"$esker" mount "$volume" "$dir" -o allow_other,relatime
+chmod 755 "$dir"
+scripts/suites/pjdfstest.sh "$dir"
+leave
+"$esker" check "$volume"

@@ -61,10 +61,9 @@ impl Look {
         let cache = images::cache();
         let mut first = Ok(());
         for place in &self.places {
-            let looked =
-                images::open_any(&place.image, &self.opening, &cache).and_then(|image| {
-                    images::find(&*image, place).and_then(|node| look(&*image, node))
-                });
+            let looked = images::open_any(&place.image, &self.opening, &cache).and_then(|image| {
+                images::find(&*image, place).and_then(|node| look(&*image, node))
+            });
             match looked {
                 Err(failure) if self.places.len() > 1 => {
                     eprintln!("esker: {}", failure.text);

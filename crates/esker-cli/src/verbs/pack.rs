@@ -291,7 +291,7 @@ fn take(
     if !is_image(&file) {
         return unpack(file, input, node, plan, packer, failed, tick);
     }
-    let image = images::open(input, Opening::default(), &images::cache())?;
+    let image = images::open(input, &Opening::default(), &images::cache())?;
     again_of(&image, input, node, plan, packer, failed, tick)
 }
 

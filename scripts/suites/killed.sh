@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Kills the server of a volume under SQLite (rollback journal and WAL) and git, again and again, and looks whether
+# anything that was committed is lost.
+#
+#   sudo scripts/suites/killed.sh ESKER DIR [ROUNDS]
+#
+# ESKER is the command, DIR a directory for the volume and its mount point; by default there are 20 rounds. Each round
+# works for up to two seconds, kills the server with SIGKILL, checks the volume, mounts it again, and asks SQLite
+# (PRAGMA integrity_check, and every committed row) and git (git fsck, and the last commit).
+#
+# Exit status: 0 when nothing was lost.
+set -euo pipefail
+
+[ $# -ge 2 ] || { echo "usage: $0 ESKER DIR [ROUNDS]" >&2; exit 2; }
+esker=$(realpath -- "$1")
+lab=$(realpath -- "$2")
+rounds=${3:-20}
+volume=$lab/killed.vol
+mnt=$lab/killed.mnt
+safe=$lab/killed.safe
+server=
+
+cleanup() {
+    if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null || true; fi
+    umount -l "$mnt" 2>/dev/null || true
+    rm -rf "$volume" "$mnt" "$safe"
+}
+trap cleanup EXIT
+
+bring_up() {
+    "$esker" mount -f "$volume" "$mnt" -o commit=1 &
+    server=$!
+    for _ in $(seq 200); do
+        if mountpoint -q "$mnt"; then return; fi
+        sleep 0.05
+    done
+    echo "killed: no mount" >&2
+    exit 1
+}
+
+# Rows 1, 2, 3, ... into a database, each its own transaction; the last committed one goes to a file elsewhere.
+rows() { # DATABASE JOURNAL
+    python3 - "$mnt/$1" "$2" "$safe/$1" <<'END'
+import sqlite3, sys
+path, journal, safe = sys.argv[1:]
+base = sqlite3.connect(path, isolation_level=None)
+base.execute(f"PRAGMA journal_mode={journal}")
+base.execute("PRAGMA synchronous=FULL")
+base.execute("CREATE TABLE IF NOT EXISTS t(n INTEGER PRIMARY KEY, x BLOB)")
+number = base.execute("SELECT max(n) FROM t").fetchone()[0] or 0
+while True:
+    number += 1
+    base.execute("INSERT INTO t VALUES(?, randomblob(?))", (number, number * 37 % 3000))
+    with open(safe, "w") as file:
+        file.write(str(number))
+END
+}
+
+commits() {
+    local number
+    cd "$mnt/git"
+    for number in $(seq 100000); do
+        echo "$RANDOM $number" >"file$((number % 50))"
+        git add -A
+        git -c user.name=x -c user.email=x@x commit -q -m "$number"
+        sync "$mnt/git/.git"
+        git rev-parse HEAD >"$safe/git"
+    done
+}
+
+sound() { # DATABASE
+    python3 - "$mnt/$1" "$(cat "$safe/$1" 2>/dev/null || echo 0)" <<'END'
+import sqlite3, sys
+base = sqlite3.connect(sys.argv[1])
+found = base.execute("PRAGMA integrity_check").fetchone()[0]
+assert found == "ok", found
+base.execute("CREATE TABLE IF NOT EXISTS t(n INTEGER PRIMARY KEY, x BLOB)")
+count = base.execute("SELECT count(*) FROM t").fetchone()[0]
+assert count >= int(sys.argv[2]), f"{count} rows of {sys.argv[2]}"
+print(f"{sys.argv[1]}: {count} rows")
+END
+}
+
+mkdir -p "$mnt" "$safe"
+"$esker" mkfs "$volume" --force --size 2G
+bring_up
+mkdir "$mnt/git"
+git -C "$mnt/git" init -q
+git -C "$mnt/git" config core.fsync all
+git -C "$mnt/git" config gc.auto 0
+"$esker" sync "$mnt"
+for round in $(seq "$rounds"); do
+    rows rollback DELETE 2>/dev/null &
+    first=$!
+    rows wal WAL 2>/dev/null &
+    second=$!
+    commits 2>/dev/null &
+    third=$!
+    sleep "1.$((RANDOM % 10))"
+    kill -9 "$server"
+    wait "$server" "$first" "$second" "$third" 2>/dev/null || true
+    umount -l "$mnt"
+    "$esker" check "$volume"
+    bring_up
+    sound rollback
+    sound wal
+    rm -f "$mnt"/git/.git/*.lock "$mnt"/git/.git/refs/heads/*.lock
+    git -C "$mnt/git" fsck --no-dangling --no-progress
+    if [ -e "$safe/git" ]; then git -C "$mnt/git" cat-file -e "$(cat "$safe/git")"; fi
+    echo "round $round of $rounds: nothing is lost"
+done
