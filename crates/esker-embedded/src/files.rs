@@ -121,27 +121,25 @@ impl<M: Memory> Files<M> {
         if !how.create || how.directory {
             return Ok((self.fs.walk(&ME, dir, path, true)?, false));
         }
-        let (parent, name) = self.fs.walk_to_parent(&ME, dir, path)?;
-        // What ends in a slash must be a directory, which this does not make.
-        let slash = path.last() == Some(&b'/');
+        let (parent, name) = self.fs.parent(&ME, dir, path)?;
         let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
-        let made = match self.fs.lookup(&ME, parent.ino, name) {
-            Err(Error::NotFound) if slash => Err(Error::IsDirectory),
-            Err(Error::NotFound) => {
-                self.fs.create(&ME, parent.ino, name, new).map(|node| (node, true))
-            }
-            Ok(node) if how.exclusive => {
-                self.fs.forget(node.ino, 1);
-                Err(Error::Exists)
-            }
-            Ok(node) if slash || node.attr.kind == Kind::Symlink => {
-                self.fs.forget(node.ino, 1);
-                self.fs.walk(&ME, dir, path, true).map(|node| (node, false))
-            }
-            found => found.map(|node| (node, false)),
-        };
-        self.fs.forget(parent.ino, 1);
-        made
+        // What ends in a slash must be a directory, which this does not make.
+        if path.last() == Some(&b'/') {
+            return match self.fs.stat(&ME, parent, name.bytes(), false) {
+                Err(Error::NotFound) => Err(Error::IsDirectory),
+                Ok(_) if how.exclusive => Err(Error::Exists),
+                _ => self.fs.walk(&ME, dir, path, true).map(|node| (node, false)),
+            };
+        }
+        if how.exclusive {
+            return self.fs.create(&ME, parent, name, new).map(|node| (node, true));
+        }
+        let (node, fresh) = self.fs.find_or_create(&ME, parent, name, new)?;
+        if node.attr.kind != Kind::Symlink {
+            return Ok((node, fresh));
+        }
+        self.fs.forget(node.ino, 1);
+        Ok((self.fs.walk(&ME, dir, path, true)?, false))
     }
 
     fn admit(&self, node: &Node, how: Open) -> Result<()> {
@@ -253,9 +251,7 @@ impl<M: Memory> Files<M> {
     /// `NotFound`, `NotDirectory`.
     pub fn stat_path(&mut self, from: Fd, path: &[u8], follow: bool) -> Result<Attr> {
         let dir = self.handles.get(from)?.ino;
-        let node = self.fs.walk(&ME, dir, path, follow)?;
-        self.fs.forget(node.ino, 1);
-        Ok(node.attr)
+        self.fs.stat(&ME, dir, path, follow)
     }
 
     /// Makes the file so many bytes long.
@@ -312,10 +308,8 @@ impl<M: Memory> Files<M> {
         f: impl FnOnce(&Fs<Home<Resident<M>>>, Ino, esker::Name<'_>) -> Result<R>,
     ) -> Result<R> {
         let dir = self.handles.get(from)?.ino;
-        let (parent, name) = self.fs.walk_to_parent(&ME, dir, path)?;
-        let done = f(&self.fs, parent.ino, name);
-        self.fs.forget(parent.ino, 1);
-        done
+        let (parent, name) = self.fs.parent(&ME, dir, path)?;
+        f(&self.fs, parent, name)
     }
 
     /// Makes a directory.
@@ -387,12 +381,10 @@ impl<M: Memory> Files<M> {
     /// `Invalid` for a directory into itself, `NotEmpty`, `IsDirectory`, `NotDirectory`.
     pub fn rename(&mut self, from: Fd, old: &[u8], to: Fd, new: &[u8]) -> Result<()> {
         let dir = self.handles.get(from)?.ino;
-        let (parent, name) = self.fs.walk_to_parent(&ME, dir, old)?;
-        let renamed = self.in_parent(to, new, |fs, new_dir, new_name| {
-            fs.rename(&ME, parent.ino, name, new_dir, new_name, RenameFlags::default())
-        });
-        self.fs.forget(parent.ino, 1);
-        renamed
+        let (parent, name) = self.fs.parent(&ME, dir, old)?;
+        self.in_parent(to, new, |fs, new_dir, new_name| {
+            fs.rename(&ME, parent, name, new_dir, new_name, RenameFlags::default())
+        })
     }
 
     /// Every entry of a directory but `.` and `..`, oldest first, until `each` breaks.

@@ -30,16 +30,21 @@ impl<'a> Name<'a> {
     }
 }
 
-/// Whether there is neither a `/` nor a NUL, eight bytes at a time.
+/// Whether there is neither a `/` nor a NUL, eight bytes at a time, the last eight of which may overlap those before.
 fn plain(bytes: &[u8]) -> bool {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const SLASHES: u64 = u64::from_ne_bytes([b'/'; 8]);
     // The lowest byte that is zero borrows from its top bit, which it has not set itself.
     let zero = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
-    let (words, rest) = bytes.as_chunks::<8>();
-    let words = words.iter().map(|word| u64::from_ne_bytes(*word));
-    words.fold(0, |found, word| found | zero(word) | zero(word ^ SLASHES)) == 0
-        && rest.iter().all(|&byte| byte != b'/' && byte != 0)
+    let wrong = |word: &[u8; 8]| {
+        let word = u64::from_ne_bytes(*word);
+        zero(word) | zero(word ^ SLASHES)
+    };
+    let Some(last) = bytes.last_chunk() else {
+        return bytes.iter().all(|&byte| byte != b'/' && byte != 0);
+    };
+    let words = bytes.as_chunks().0.iter();
+    words.fold(wrong(last), |found, word| found | wrong(word)) == 0
 }
 
 /// The name of an extended attribute with its namespace, as in `user.colour`: 1 to 255 bytes without NUL.

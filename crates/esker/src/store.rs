@@ -319,8 +319,9 @@ impl<'a> Batch<'a> {
     // Built where it will stand: it is too large to be moved about.
     #[inline(always)]
     #[must_use]
-    pub const fn new() -> Self {
-        Self { changes: [const { None }; CHANGES_MAX], len: 0 }
+    pub fn new() -> Self {
+        // One by one: a constant would be copied here with all its bytes.
+        Self { changes: core::array::from_fn(|_| None), len: 0 }
     }
 
     /// Adds a change.

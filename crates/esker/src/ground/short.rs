@@ -18,37 +18,83 @@ pub fn copy(target: &mut [u8], source: &[u8]) {
     }
 }
 
+/// Whether two strings of one length are equal. They are short: a call would cost more than the
+/// comparison of a few words, the last of which may overlap the one before.
+#[inline]
+pub fn same(a: &[u8], b: &[u8]) -> bool {
+    if let (Some(last_a), Some(last_b)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        let mut words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
+        return last_a == last_b && words.all(|(a, b)| a == b);
+    }
+    if let (Some(first_a), Some(first_b)) = (a.first_chunk::<4>(), b.first_chunk::<4>()) {
+        return first_a == first_b && a.last_chunk::<4>() == b.last_chunk::<4>();
+    }
+    a.iter().zip(b).all(|(a, b)| a == b)
+}
+
 /// How two strings sort.
 #[inline]
 pub fn order(a: &[u8], b: &[u8]) -> Ordering {
     if cfg!(target_arch = "wasm32") { order_words(a, b) } else { a.cmp(b) }
 }
 
-/// Copies fewer than [`LONG`] bytes to as many.
+/// Copies fewer than [`LONG`] bytes to as many: words from the front, and the last one, which may overlap these.
 #[inline]
 fn copy_parts(target: &mut [u8], source: &[u8]) {
     let len = source.len();
-    // Each power of two in the length once: no loop, which a compiler would turn into that call.
-    let mut at = 0;
-    macro_rules! part {
-        ($size:literal) => {
-            if len & $size != 0
-                && let (Some(target), Some(source)) =
-                    (target.get_mut(at..at + $size), source.get(at..at + $size))
+    // No loop, which a compiler would turn into that call.
+    macro_rules! word {
+        ($at:literal) => {
+            if let (Some(target), Some(source)) =
+                (target.get_mut($at..$at + 8), source.get($at..$at + 8))
             {
                 target.copy_from_slice(source);
-                at += $size;
             }
         };
     }
-    part!(32);
-    part!(16);
-    part!(8);
-    part!(4);
-    part!(2);
-    if len & 1 != 0 {
-        target[at] = source[at];
+    if let Some(last) = source.last_chunk::<8>() {
+        word!(0);
+        if len > 16 {
+            word!(8);
+            word!(16);
+        }
+        if len > 32 {
+            word!(24);
+            word!(32);
+            word!(40);
+            word!(48);
+        }
+        if let Some(target) = target.last_chunk_mut() {
+            *target = *last;
+        }
+    } else if let (Some(first), Some(last)) = (source.first_chunk::<4>(), source.last_chunk::<4>())
+    {
+        target[..4].copy_from_slice(first);
+        target[len - 4..].copy_from_slice(last);
+    } else if let [first, .., last] = source {
+        target[0] = *first;
+        target[len / 2] = source[len / 2];
+        target[len - 1] = *last;
+    } else if let [only] = source {
+        target[0] = *only;
     }
+}
+
+/// Where the first byte of this kind is.
+#[inline]
+pub fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word) ^ (ONES * u64::from(wanted));
+        // The lowest byte that is zero borrows from its top bit, which it has not set itself.
+        let found = word.wrapping_sub(ONES) & !word & (ONES << 7);
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest.iter().position(|&byte| byte == wanted)?;
+    Some(words.len() * 8 + at)
 }
 
 #[inline]
@@ -88,6 +134,8 @@ mod tests {
                 copy(&mut target, &bytes[..len]);
             }
             assert_eq!(target, bytes[..len]);
+            let place = |wanted| bytes[..len].iter().position(|&byte| byte == wanted);
+            (0..=u8::MAX).for_each(|byte| assert_eq!(find(&bytes[..len], byte), place(byte)));
             for other in 0..=200 {
                 let mut different = bytes[..other].to_vec();
                 assert_eq!(order_words(&bytes[..len], &different), bytes[..len].cmp(&different));

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::ground::{Budget, Memory};
 use crate::ids::Ino;
 use crate::limits::SUBTREES;
-use crate::store::Use;
+use crate::store::{Entry, Use};
 use crate::tree::{HeapPages, Pages};
 
 /// Free pages that a small tree keeps: as many as a new file in it may need, for each level and in
@@ -28,6 +28,9 @@ const SPARE_MAX: usize = 64;
 
 /// Pages as a home keeps them.
 pub trait Sheets: Pages {
+    /// Keys of which is noted in which leaf they are; none, or a power of two.
+    const HINTS: usize = 0;
+
     /// Whether pages may be had past the budget from now on: for batches that only shrink.
     fn overdraft(&mut self, allowed: bool);
 
@@ -132,6 +135,18 @@ pub trait Base: Sized {
     #[inline]
     fn attr(home: &Home<Self>, ino: Ino, find: impl FnOnce() -> Result<Attr>) -> Result<Attr> {
         let _ = (home, ino);
+        find()
+    }
+
+    /// What a name leads to, which `find` finds in the tree.
+    #[inline]
+    fn entry(
+        home: &Home<Self>,
+        dir: Ino,
+        name: &[u8],
+        find: impl FnOnce() -> Result<Entry>,
+    ) -> Result<Entry> {
+        let _ = (home, dir, name);
         find()
     }
 

@@ -126,9 +126,9 @@ impl<B: Base> Home<B> {
     /// Whether the file has space behind its end.
     fn reaches_past_end(&self, ino: Ino) -> Result<bool> {
         let tree = self.tree(ino);
-        let record = tree.get(&keys::inode(ino), record::record)?.ok_or(Error::NotFound)??;
-        let end = ceil(record.size);
-        Ok(record.own > 0 && extents::reaches(&tree, ino, end)?)
+        let ends = |value: &[u8]| record::record(value).map(|record| (record.own, record.size));
+        let (own, size) = tree.get_record(ino, ends)?.ok_or(Error::NotFound)??;
+        Ok(own > 0 && extents::reaches(&tree, ino, ceil(size))?)
     }
 
     /// Works out a plan and carries it out, or gives it up.

@@ -82,8 +82,9 @@ pub(super) struct Row<T, const N: usize> {
 
 impl<T, const N: usize> Row<T, N> {
     #[inline(always)]
-    pub(super) const fn new() -> Self {
-        Self { near: [const { None }; N], len: 0, far: Vec::new() }
+    pub(super) fn new() -> Self {
+        // One by one: a constant would be copied here with all its bytes.
+        Self { near: core::array::from_fn(|_| None), len: 0, far: Vec::new() }
     }
 
     #[inline]

@@ -40,6 +40,12 @@ pub(super) fn is_name(key: &[u8]) -> bool {
     kind(key) == usize::from(NAME)
 }
 
+/// Whether it is the key of a record.
+#[inline]
+pub(super) fn is_inode(key: &[u8]) -> bool {
+    kind(key) == usize::from(INODE)
+}
+
 /// A key of up to [`KEY_LEN_MAX`] bytes.
 pub(super) struct Key {
     bytes: [u8; KEY_LEN_MAX],
@@ -115,6 +121,12 @@ pub(super) fn with_name<R>(dir: Ino, name: &[u8], f: impl FnOnce(&[u8]) -> R) ->
 #[inline]
 pub(super) fn seq(dir: Ino, seq: Cursor) -> [u8; HEAD + 8] {
     numbered(dir, SEQ, seq.0)
+}
+
+/// What the keys of a directory's listing begin with; a number follows.
+#[inline]
+pub(super) fn seqs(dir: Ino) -> [u8; HEAD] {
+    head(dir, SEQ)
 }
 
 /// A piece of an extended attribute's value. Names hold no NUL and pieces are under 256: the

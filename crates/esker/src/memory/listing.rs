@@ -7,16 +7,20 @@ use alloc::vec::Vec;
 
 use super::base::Base;
 use super::home::Home;
-use super::keys::{self, Rest};
+use super::keys;
 use super::record;
 use crate::attr::Attr;
 use crate::error::{Error, Result};
+use crate::ground::short;
 use crate::ids::{Cursor, Ino};
 use crate::name::Name;
 use crate::store::{Entry, Flow, Listed};
 
 /// Entries copied out at once, first and at most: who wants few shall not pay for many.
 const RUN_LEN: (usize, usize) = (16, 256);
+
+/// Bytes of names for which room is made at once.
+const NAMES_MORE: usize = 2048;
 
 /// Entries copied out.
 #[derive(Default)]
@@ -47,12 +51,16 @@ impl<B: Base> Home<B> {
                 let name = Name::parse(&run.names[start..end]).map_err(|_| Error::Corrupt)?;
                 start = end;
                 after = entry.seq;
-                let attr = run.attrs.get(index).copied().flatten();
-                // An inode that is gone takes its entry with it.
-                if (attrs && attr.is_none()) || each(Listed { name, entry, attr }).is_continue() {
-                    continue;
+                // Nothing is not copied: it is as long as attributes are.
+                let flow = match run.attrs.get(index) {
+                    _ if !attrs => each(Listed { name, entry, attr: None }),
+                    Some(&Some(attr)) => each(Listed { name, entry, attr: Some(attr) }),
+                    // An inode that is gone takes its entry with it.
+                    _ => Flow::Continue(()),
+                };
+                if flow.is_break() {
+                    return Ok(());
                 }
-                return Ok(());
             }
             if run.entries.len() < len {
                 return Ok(());
@@ -63,20 +71,21 @@ impl<B: Base> Home<B> {
 
     /// Up to `len` entries behind `after`.
     fn copy_run(&self, dir: Ino, after: Cursor, len: usize, run: &mut Entries) -> Result<()> {
-        run.names.clear();
         run.entries.clear();
+        let mut end = 0;
         let Some(first) = after.0.checked_add(1) else { return Ok(()) };
         let mut failed = None;
         let tree = self.tree(dir);
-        tree.scan(&keys::seq(dir, Cursor(first)), |key, value| {
-            let seq = match keys::parse(key) {
-                Some((owner, Rest::Seq(seq))) if owner == dir => seq,
-                _ => return Flow::Break(()),
-            };
-            match record::listed(seq, value) {
+        tree.scan_numbers(&keys::seqs(dir), first, |seq, value| {
+            match record::listed(Cursor(seq), value) {
                 Ok((entry, name)) => {
-                    run.names.extend_from_slice(name);
-                    run.entries.push((entry, run.names.len()));
+                    let start = end;
+                    end += name.len();
+                    if run.names.len() < end {
+                        run.names.resize(end + NAMES_MORE, 0);
+                    }
+                    short::copy(&mut run.names[start..end], name);
+                    run.entries.push((entry, end));
                 }
                 Err(error) => failed = Some(error),
             }
@@ -102,7 +111,7 @@ impl<B: Base> Home<B> {
             }
             let attr = |value: &[u8]| record::record(value)?.attr();
             let found = match &tree {
-                Some((_, tree)) => tree.get(&keys::inode(entry.ino), attr)?.transpose()?,
+                Some((_, tree)) => tree.get_record(entry.ino, attr)?.transpose()?,
                 None => None,
             };
             run.attrs.push(found);

@@ -10,6 +10,7 @@
 //! | extents.rs | a file's extents |
 //! | check.rs, finding.rs | doubting everything |
 //! | few.rs | short lists |
+//! | hints.rs | short cuts to keys |
 //! | space.rs, free.rs, resting.rs, refs.rs, pairs.rs | data space, and who shares it |
 //! | base.rs | what all that stands on |
 //! | resident | the embedded home: standing on nothing but the memory |
@@ -25,6 +26,7 @@ mod extents;
 mod few;
 mod finding;
 mod free;
+mod hints;
 mod home;
 mod keys;
 mod listing;

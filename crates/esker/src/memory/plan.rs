@@ -172,7 +172,7 @@ impl<'h, 'a, B: Base> Plan<'h, 'a, B> {
             staged.inline = Some(Vec::new());
         } else if staged.inline.is_none() {
             let copy = |value: &[u8]| record::inline(value).map(<[u8]>::to_vec);
-            let found = self.home.tree(staged.ino).get(&keys::inode(staged.ino), copy)?;
+            let found = self.home.tree(staged.ino).get_record(staged.ino, copy)?;
             staged.inline = Some(found.ok_or(Error::Corrupt)??);
         }
         staged.inline.as_mut().ok_or(Error::Corrupt)
@@ -236,9 +236,9 @@ impl<'h, 'a, B: Base> Plan<'h, 'a, B> {
     fn make(&mut self, ino: Ino, attr: &Attr) -> Result<()> {
         let known = self.inodes.iter().any(|staged| staged.ino == ino);
         // What a home keeps beyond its life may give out a number twice, if its bytes were changed.
-        let taken = || self.home.tree(ino).get(&keys::inode(ino), |_| ());
-        debug_assert!(B::LASTING || !matches!(taken(), Ok(Some(()))));
-        if B::LASTING && taken()?.is_some() {
+        let taken = || self.home.tree(ino).has(&keys::inode(ino));
+        debug_assert!(B::LASTING || !matches!(taken(), Ok(true)));
+        if B::LASTING && taken()? {
             return Err(Error::Corrupt);
         }
         if known {

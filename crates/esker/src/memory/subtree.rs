@@ -5,6 +5,7 @@
 use core::array;
 
 use super::base::Sheets;
+use super::hints::Hints;
 use super::keys;
 use crate::error::{Error, Result};
 use crate::ground::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -30,6 +31,8 @@ pub(super) struct SubTree<P> {
     /// them of what was asked for last, which may be to change it: each the inode's number, cut to
     /// 32 bits, and the page. Not to be believed without a look.
     leaves: [AtomicU64; 2 * LEAVES],
+    /// The same for more of them, and for names.
+    hints: Hints,
 }
 
 impl<P: Sheets> SubTree<P> {
@@ -44,6 +47,7 @@ impl<P: Sheets> SubTree<P> {
             fingers,
             in_order: AtomicBool::new(true),
             leaves,
+            hints: Hints::new(P::HINTS),
         }
     }
 
@@ -74,6 +78,7 @@ impl<P: Sheets> SubTree<P> {
     }
 
     fn forget_leaves(&mut self) {
+        self.hints.forget();
         self.leaves.iter_mut().for_each(|leaf| *leaf.get_mut() = 0);
     }
 
@@ -90,8 +95,49 @@ impl<P: Sheets> SubTree<P> {
     /// An inode's record, and the leaf that it was found in.
     #[inline]
     fn record_in<R>(&self, ino: Ino, f: impl FnOnce(&[u8]) -> R) -> Result<Option<(R, PageId)>> {
-        let known = self.leaf(ino);
-        self.tree.as_ref().map_or(Ok(None), |tree| tree.get_from(known, &keys::inode(ino), f))
+        let Some(tree) = &self.tree else { return Ok(None) };
+        let key = keys::inode(ino);
+        if P::HINTS > 0 {
+            self.hinted(tree, &key, f)
+        } else {
+            tree.get_from(self.leaf(ino), &key, f)
+        }
+    }
+
+    /// A key's value, from the leaf that a hint names if it is there; and the leaf.
+    #[inline]
+    fn hinted<R>(
+        &self,
+        tree: &Tree<P>,
+        key: &[u8],
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<(R, PageId)>> {
+        let known = self.hints.get(key);
+        let found = tree.get_from(known, key, f)?;
+        if let Some((_, leaf)) = &found
+            && known != Some(*leaf)
+        {
+            self.hints.note(key, *leaf);
+        }
+        Ok(found)
+    }
+
+    /// An inode's record, as the tree has it.
+    #[inline]
+    pub(super) fn get_record<R>(&self, ino: Ino, f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let Some(tree) = &self.tree else { return Ok(None) };
+        let key = keys::inode(ino);
+        match P::HINTS {
+            0 => tree.get(&key, f),
+            _ => Ok(self.hinted(tree, &key, f)?.map(|(found, _)| found)),
+        }
+    }
+
+    /// Whether a key is there that would follow those of its kind that came last.
+    pub(super) fn has(&self, key: &[u8]) -> Result<bool> {
+        let Some(tree) = &self.tree else { return Ok(false) };
+        let (found, _) = tree.get_at(&self.fingers[keys::kind(key)], key, |_| ())?;
+        Ok(found.is_some())
     }
 
     /// An inode's record; `directory` tells from what `f` answers whether it is a directory's.
@@ -103,6 +149,9 @@ impl<P: Sheets> SubTree<P> {
         directory: impl FnOnce(&R) -> bool,
     ) -> Result<Option<R>> {
         let Some((found, leaf)) = self.record_in(ino, f)? else { return Ok(None) };
+        if P::HINTS > 0 {
+            return Ok(Some(found));
+        }
         let known = (ino.0 << 32) | u64::from(leaf.0);
         let place = &self.leaf_places(ino)[usize::from(!directory(&found))];
         if place.load(Relaxed) != known {
@@ -128,8 +177,9 @@ impl<P: Sheets> SubTree<P> {
 
     /// Changes a record that must be there.
     pub(super) fn edit_record(&mut self, ino: Ino, f: impl FnOnce(&mut [u8])) -> Result<()> {
-        let known = self.leaf(ino);
-        self.existing()?.edit_from(known, &keys::inode(ino), f)?.ok_or(Error::Corrupt)
+        let key = keys::inode(ino);
+        let known = if P::HINTS > 0 { self.hints.get(&key) } else { self.leaf(ino) };
+        self.existing()?.edit_from(known, &key, f)?.ok_or(Error::Corrupt)
     }
 
     /// A name's value. Whoever makes or removes names in order asks for each before: the finger
@@ -138,7 +188,10 @@ impl<P: Sheets> SubTree<P> {
     pub(super) fn name<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let Some(tree) = &self.tree else { return Ok(None) };
         if !self.in_order.load(Relaxed) {
-            return tree.get(key, f);
+            return match P::HINTS {
+                0 => tree.get(key, f),
+                _ => Ok(self.hinted(tree, key, f)?.map(|(found, _)| found)),
+            };
         }
         let (found, right) = tree.get_at(&self.fingers[keys::kind(key)], key, f)?;
         if !right {
@@ -163,10 +216,26 @@ impl<P: Sheets> SubTree<P> {
         self.tree.as_ref().map_or(Ok(()), |tree| tree.scan(from, each))
     }
 
+    /// As the tree's.
+    #[inline]
+    pub(super) fn scan_numbers(
+        &self,
+        head: &[u8],
+        from: u64,
+        each: impl FnMut(u64, &[u8]) -> Flow,
+    ) -> Result<()> {
+        self.tree.as_ref().map_or(Ok(()), |tree| tree.scan_numbers(head, from, each))
+    }
+
     /// As the tree's; `reserve` comes first.
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let tree = self.tree.as_mut().ok_or(Error::Corrupt)?;
-        let right = tree.put_at(&mut self.fingers[keys::kind(key)], key, value)?;
+        let finger = &mut self.fingers[keys::kind(key)];
+        let right = tree.put_at(finger, key, value)?;
+        if P::HINTS > 0 && (keys::is_name(key) || keys::is_inode(key)) {
+            self.hints.widen();
+            self.hints.note(key, finger.leaf());
+        }
         if right && keys::is_name(key) {
             *self.in_order.get_mut() = true;
         }

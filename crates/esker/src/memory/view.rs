@@ -40,9 +40,10 @@ impl<B: Base> View for Home<B> {
 
     #[inline]
     fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
-        let found =
-            keys::with_name(dir, name.bytes(), |key| self.tree(dir).name(key, record::entry));
-        found?.ok_or(Error::NotFound)?
+        let find = |key: &[u8]| self.tree(dir).name(key, record::entry);
+        B::entry(self, dir, name.bytes(), || {
+            keys::with_name(dir, name.bytes(), find)?.ok_or(Error::NotFound)?
+        })
     }
 
     fn entries(
@@ -59,7 +60,7 @@ impl<B: Base> View for Home<B> {
         let mut found = [None; EXTENTS_AT_ONCE];
         let tree = self.tree(ino);
         let start = |value: &[u8]| start_reading(value, at, target);
-        let (len, inline) = tree.get(&keys::inode(ino), start)?.ok_or(Error::NotFound)??;
+        let (len, inline) = tree.get_record(ino, start)?.ok_or(Error::NotFound)??;
         if inline || len == 0 {
             return Ok(len);
         }

@@ -48,6 +48,31 @@ impl<S: Store> Fs<S> {
         self.make(caller, dir, name, new, None)
     }
 
+    /// open(2) with `O_CREAT`: what the name leads to, or else a new inode, and whether it is new; holds it.
+    ///
+    /// # Errors
+    /// As [`Fs::lookup`] and [`Fs::create`].
+    pub fn find_or_create(
+        &self,
+        caller: &Caller<'_>,
+        dir: Ino,
+        name: Name<'_>,
+        new: New,
+    ) -> Result<(Node, bool)> {
+        if new.kind == Kind::Symlink {
+            return Err(Error::Invalid);
+        }
+        let _dir = self.locks.lock(&[(dir, Mode::Write)]);
+        let dir_attr = self.directory(dir)?;
+        self.may_search(caller, dir, &dir_attr)?;
+        match self.store.entry(dir, name) {
+            Err(Error::NotFound) => {}
+            found => return Ok((self.held(found?.ino)?, false)),
+        }
+        self.may_add(caller, dir, &dir_attr)?;
+        Ok((self.make_in(caller, dir, &dir_attr, name, new, None)?, true))
+    }
+
     /// symlink(2); holds the new inode.
     ///
     /// # Errors
@@ -102,6 +127,19 @@ impl<S: Store> Fs<S> {
     ) -> Result<Node> {
         let _dir = self.locks.lock(&[(dir, Mode::Write)]);
         let dir_attr = self.vacant(caller, dir, name)?;
+        self.make_in(caller, dir, &dir_attr, name, new, target)
+    }
+
+    /// The same in a directory that is locked, where the caller may make the name.
+    fn make_in(
+        &self,
+        caller: &Caller<'_>,
+        dir: Ino,
+        dir_attr: &Attr,
+        name: Name<'_>,
+        new: New,
+        target: Option<&[u8]>,
+    ) -> Result<Node> {
         let device = matches!(new.kind, Kind::CharDevice | Kind::BlockDevice);
         // Anybody may make the device 0:0, which is a whiteout and leads nowhere.
         let whiteout = new.kind == Kind::CharDevice && new.rdev == 0;
@@ -112,7 +150,7 @@ impl<S: Store> Fs<S> {
         if directory && dir_attr.nlink >= LINKS_MAX {
             return Err(Error::TooManyLinks);
         }
-        let born = self.born(caller, dir, &dir_attr, new)?;
+        let born = self.born(caller, dir, dir_attr, new)?;
         let ino = self.store.next_ino(dir, new.kind);
         let mut batch = Batch::new();
         self.push_born(&mut batch, ino, &born)?;
@@ -121,7 +159,7 @@ impl<S: Store> Fs<S> {
         }
         batch.push(Change::Link { dir, name, ino, kind: new.kind });
         let nlink = dir_attr.nlink + u32::from(directory);
-        let attr = changed(Attr { nlink, ..dir_attr }, born.attr.btime);
+        let attr = changed(Attr { nlink, ..*dir_attr }, born.attr.btime);
         batch.push(Change::Set { ino: dir, attr });
         self.store.commit(&batch)?;
         self.holds.add(ino);

@@ -58,18 +58,14 @@ impl<S: View> Fs<S> {
     }
 
     fn list_one(&self, listed: Listed<'_>, each: &mut dyn FnMut(Dirent<'_>) -> Flow) -> Flow {
-        let Listed { name, entry, attr } = listed;
-        let dirent = Dirent {
-            name: name.bytes(),
-            ino: entry.ino,
-            kind: entry.kind,
-            cursor: entry.seq,
-            attr,
+        let Listed { name, entry, .. } = listed;
+        let (name, ino, kind, cursor) = (name.bytes(), entry.ino, entry.kind, entry.seq);
+        // Nothing is not copied: it is as long as attributes are.
+        let Some(attr) = listed.attr else {
+            return each(Dirent { name, ino, kind, cursor, attr: None });
         };
-        each(dirent)?;
-        if attr.is_some() {
-            self.holds.add(entry.ino);
-        }
+        each(Dirent { name, ino, kind, cursor, attr: Some(attr) })?;
+        self.holds.add(ino);
         ControlFlow::Continue(())
     }
 }

@@ -17,9 +17,14 @@ impl<S: View> Fs<S> {
     pub fn lookup(&self, caller: &Caller<'_>, dir: Ino, name: Name<'_>) -> Result<Node> {
         // Under the directory's lock the name cannot go, so its inode cannot either before it is held.
         let _dir = self.locks.read(dir);
-        let (_, entry) = self.find(caller, dir, name)?;
-        let node = Node { ino: entry.ino, attr: self.store.attr(entry.ino)? };
-        self.holds.add(node.ino);
+        let entry = self.find_entry(caller, dir, name)?;
+        self.held(entry.ino)
+    }
+
+    /// Holds an inode that a name leads to, whose directory is locked.
+    pub(super) fn held(&self, ino: Ino) -> Result<Node> {
+        let node = Node { ino, attr: self.store.attr(ino)? };
+        self.holds.add(ino);
         Ok(node)
     }
 

@@ -3,8 +3,9 @@
 use alloc::vec::Vec;
 
 use super::{Caller, Fs, Node};
-use crate::attr::Kind;
+use crate::attr::{Attr, Kind};
 use crate::error::{Error, Result};
+use crate::ground::short;
 use crate::ids::Ino;
 use crate::limits::{SYMLINK_LEN_MAX, SYMLINKS_FOLLOWED_MAX};
 use crate::name::Name;
@@ -19,6 +20,14 @@ impl<S: Store> Fs<S> {
     pub fn walk(&self, caller: &Caller<'_>, from: Ino, path: &[u8], follow: bool) -> Result<Node> {
         if path.is_empty() {
             return Err(Error::NotFound);
+        }
+        let (from, path) = self.descend(caller, from, path);
+        if let Some((name, b"")) = plain(path) {
+            let node = self.lookup(caller, from, name)?;
+            if node.attr.kind != Kind::Symlink || !follow {
+                return Ok(node);
+            }
+            self.forget(node.ino, 1);
         }
         let mut at = self.hold(if path[0] == b'/' { Ino::ROOT } else { from })?;
         // Most paths are of plain names and lead through no link.
@@ -37,6 +46,42 @@ impl<S: Store> Fs<S> {
             left = behind;
         }
         self.walk_on(caller, at, left, follow)
+    }
+
+    /// What is known of what a path leads to, which is not held.
+    ///
+    /// # Errors
+    /// As [`Fs::walk`].
+    pub fn stat(&self, caller: &Caller<'_>, from: Ino, path: &[u8], follow: bool) -> Result<Attr> {
+        let (from, path) = self.descend(caller, from, path);
+        if let Some((name, b"")) = plain(path) {
+            let _dir = self.locks.read(from);
+            let entry = self.find_entry(caller, from, name)?;
+            if entry.kind != Kind::Symlink || !follow {
+                return self.store.attr(entry.ino);
+            }
+        }
+        let node = self.walk(caller, from, path, follow)?;
+        self.forget(node.ino, 1);
+        Ok(node.attr)
+    }
+
+    /// Goes down through directories by plain names, for who may search them all: where that ends, and what is left of
+    /// the path, a name at least. Holds nothing: in a directory that is removed meanwhile there are no names.
+    fn descend<'p>(&self, caller: &Caller<'_>, from: Ino, path: &'p [u8]) -> (Ino, &'p [u8]) {
+        let (mut at, mut left) = match path {
+            [b'/', left @ ..] if !left.is_empty() => (Ino::ROOT, left),
+            path => (from, path),
+        };
+        while Self::searches_all(caller)
+            && let Some((name, behind)) = plain(left)
+            && !behind.is_empty()
+            && let Ok(entry) = self.store.entry(at, name)
+            && entry.kind == Kind::Directory
+        {
+            (at, left) = (entry.ino, behind);
+        }
+        (at, left)
     }
 
     /// Walks on from a directory that is held.
@@ -91,6 +136,27 @@ impl<S: Store> Fs<S> {
         Err(Error::NotDirectory)
     }
 
+    /// The same for a directory that is not held.
+    ///
+    /// # Errors
+    /// As [`Fs::walk_to_parent`].
+    pub fn parent<'p>(
+        &self,
+        caller: &Caller<'_>,
+        from: Ino,
+        path: &'p [u8],
+    ) -> Result<(Ino, Name<'p>)> {
+        let (dir, left) = self.descend(caller, from, path);
+        if let Some((name, b"")) = plain(left)
+            && (dir != from || self.store.attr(dir)?.kind == Kind::Directory)
+        {
+            return Ok((dir, name));
+        }
+        let (node, name) = self.walk_to_parent(caller, from, path)?;
+        self.forget(node.ino, 1);
+        Ok((node.ino, name))
+    }
+
     /// Where a path begins, with its parts laid out; a path that ends in `/` must end in a directory.
     fn start(&self, at: Node, path: &[u8], rest: &mut Vec<Vec<u8>>) -> Result<Node> {
         let part = |bytes: &[u8]| bytes.to_vec();
@@ -139,7 +205,7 @@ impl<S: Store> Fs<S> {
 
 /// The name that a path begins with, and what is behind it, if there is only one slash between them, or nothing.
 fn plain(path: &[u8]) -> Option<(Name<'_>, &[u8])> {
-    let end = path.iter().position(|&byte| byte == b'/').unwrap_or(path.len());
+    let end = short::find(path, b'/').unwrap_or(path.len());
     let (name, behind) = path.split_at(end);
     match behind {
         [] => Some((Name::parse(name).ok()?, behind)),

@@ -14,6 +14,7 @@ use super::pages::{PageId, Pages};
 use super::path::Path;
 use super::remove::MERGE_BELOW;
 use crate::error::{Error, Result};
+use crate::ground::short;
 use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
 
 /// Where a key was. Of one tree only: another's shape may look the same.
@@ -35,6 +36,13 @@ impl Finger {
     #[must_use]
     pub const fn new() -> Self {
         Self { leaf: PageId(0), shape: 0, fence: None, newest: None, missed: false }
+    }
+
+    /// The leaf of the key that came or went last.
+    #[inline]
+    #[must_use]
+    pub const fn leaf(&self) -> PageId {
+        self.leaf
     }
 }
 
@@ -59,7 +67,7 @@ impl<P: Pages> Tree<P> {
             (Err(0), _) => false,
             (Err(at), _) if at < node.count() => true,
             (_, None) => true,
-            (_, Some(fence)) => *key < **fence,
+            (_, Some(fence)) => short::order(key, fence).is_lt(),
         };
         Ok(proven.then_some(place))
     }

@@ -27,6 +27,8 @@ struct Incoming<'a> {
     value: &'a [u8],
     /// It follows the entry that came in last.
     ascending: bool,
+    /// It is the entry that came in last.
+    newest: bool,
 }
 
 impl Incoming<'_> {
@@ -73,6 +75,7 @@ impl<P: Pages> Tree<P> {
             key,
             value,
             ascending: place.is_err() && at > 0 && self.newest == Some((path.leaf, at - 1)),
+            newest: place.is_ok() && self.newest == Some((path.leaf, at)),
         };
         self.take_in(path, path.steps().len(), &incoming)?;
         if place.is_err() {
@@ -92,21 +95,24 @@ impl<P: Pages> Tree<P> {
             node.save();
             return Ok(());
         }
-        if self.lay_anew(page, level, incoming)? {
+        let separator = if level == 0 { self.behind_all(page, incoming)? } else { None };
+        let alone = separator.is_some() && self.stands_alone(page, incoming)?;
+        if !alone && self.lay_anew(page, level, incoming)? {
             return Ok(());
         }
-        let separator = if level == 0 { self.behind_all(page, incoming)? } else { None };
         match separator {
-            Some(separator) => self.append(path, depth, incoming, &separator),
-            None => self.split(path, depth, incoming),
+            Some(separator) => self.append(path, depth, incoming, &separator)?,
+            None => return self.split(path, depth, incoming),
         }
+        if incoming.replaces { self.cut(page, 0, at..at + 1) } else { Ok(()) }
     }
 
-    /// What separates a new entry from all that are in its leaf, if it comes behind them.
+    /// What separates an entry from all others in its leaf, if it comes behind them and is the newest.
     fn behind_all(&self, leaf: PageId, incoming: &Incoming<'_>) -> Result<Option<KeyBuf>> {
         let bytes = self.pages.get(leaf)?;
         let node = Node::parse(&bytes, 0)?;
-        if incoming.replaces || incoming.at != node.count() || incoming.at == 0 {
+        let last = incoming.at + usize::from(incoming.replaces) == node.count();
+        if !last || incoming.replaces != incoming.newest || incoming.at == 0 {
             return Ok(None);
         }
         let last = node.key(incoming.at - 1)?;
@@ -116,7 +122,16 @@ impl<P: Pages> Tree<P> {
         Ok(Some(separator))
     }
 
-    /// A new leaf for an entry that comes behind all others of its leaf, which stays as it is. The
+    /// Whether a new entry, which comes behind all others of its leaf, begins otherwise than these, and they make up
+    /// half of a page: they stay as they are, under a prefix of their own.
+    fn stands_alone(&self, leaf: PageId, incoming: &Incoming<'_>) -> Result<bool> {
+        let bytes = self.pages.get(leaf)?;
+        let node = Node::parse(&bytes, 0)?;
+        let same = incoming.replaces || incoming.key.starts_with(node.prefix);
+        Ok(!same && node.header.used_len() >= PAGE_SIZE / 2)
+    }
+
+    /// A new leaf for an entry that comes behind all others of its leaf, which stay where they are. The
     /// prefix is what the old leaf's keys have in common with the new one: so will those to come, or
     /// else the leaf is laid anew. (The old leaf's own prefix may be far shorter.)
     fn append(
@@ -200,6 +215,7 @@ impl<P: Pages> Tree<P> {
                     key: separator,
                     value: &right.to_value(),
                     ascending: false,
+                    newest: false,
                 };
                 self.take_in(path, depth, &incoming)
             }

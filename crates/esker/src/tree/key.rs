@@ -6,7 +6,7 @@
 use core::ops::Deref;
 
 use crate::error::{Error, Result};
-use crate::ground::short;
+use crate::ground::short::{self, same};
 use crate::limits::KEY_LEN_MAX;
 
 /// Bytes of a key that are kept in its slot.
@@ -32,6 +32,19 @@ impl KeyBuf {
         short::copy(target, tail);
         self.len = len + tail.len();
         Ok(())
+    }
+
+    /// Keeps the first `len` bytes and puts the first `head_len` of `head` behind them. `Corrupt` if that is too long.
+    #[inline]
+    pub fn set_head(&mut self, len: usize, head: [u8; HEAD_LEN], head_len: usize) -> Result<()> {
+        match self.bytes.get_mut(len..len + HEAD_LEN) {
+            Some(target) if head_len <= HEAD_LEN => {
+                target.copy_from_slice(&head);
+                self.len = len + head_len;
+                Ok(())
+            }
+            _ => self.set_tail(len, &head[..head_len.min(HEAD_LEN)]),
+        }
     }
 
     /// Keeps the first `len` bytes, if there are more.
@@ -71,20 +84,6 @@ pub fn cut(suffix: &[u8]) -> (u32, &[u8]) {
 pub fn suffix_behind<'k>(key: &'k [u8], prefix: &[u8]) -> Option<&'k [u8]> {
     let (start, suffix) = key.split_at_checked(prefix.len())?;
     same(start, prefix).then_some(suffix)
-}
-
-/// Whether two strings of one length are equal. They are short: a call would cost more than the
-/// comparison of a few words, the last of which may overlap the one before.
-#[inline]
-pub fn same(a: &[u8], b: &[u8]) -> bool {
-    if let (Some(last_a), Some(last_b)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) {
-        let mut words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
-        return last_a == last_b && words.all(|(a, b)| a == b);
-    }
-    if let (Some(first_a), Some(first_b)) = (a.first_chunk::<4>(), b.first_chunk::<4>()) {
-        return first_a == first_b && a.last_chunk::<4>() == b.last_chunk::<4>();
-    }
-    a.iter().zip(b).all(|(a, b)| a == b)
 }
 
 /// How many bytes of a suffix are not in its head.

@@ -13,7 +13,7 @@ use core::cmp::Ordering;
 use core::hint::black_box;
 use core::ops::Range;
 
-use super::key::{HEAD_LEN, KeyBuf, cut, rest_len, same, suffix_behind};
+use super::key::{HEAD_LEN, KeyBuf, cut, rest_len, suffix_behind};
 use super::pages::{Page, PageId};
 use crate::error::{Error, Result};
 use crate::ground::short;
@@ -186,11 +186,31 @@ impl<'a> Node<'a> {
         let cell = self.bytes(start..start + slot.cell_len())?;
         let (rest, value) = cell.split_at(rest_len(suffix_len));
         let head = slot.head.to_be_bytes();
-        key.set_tail(self.prefix.len(), &head[..suffix_len.min(HEAD_LEN)])?;
+        key.set_head(self.prefix.len(), head, suffix_len.min(HEAD_LEN))?;
         if !rest.is_empty() {
             key.set_tail(self.prefix.len() + HEAD_LEN, rest)?;
         }
         Ok(value)
+    }
+
+    /// The number that an entry's key ends in, behind `known_len` bytes of it that the prefix ends in, which are worth
+    /// `known`; and the value. `Corrupt` when other bytes follow.
+    #[inline]
+    pub fn number(&self, index: usize, known: u64, known_len: usize) -> Result<(u64, &'a [u8])> {
+        let slot = self.slot(index)?;
+        let (suffix_len, start) = (slot.suffix_len as usize, slot.cell_start as usize);
+        if suffix_len + known_len != size_of::<u64>() {
+            return Err(Error::Corrupt);
+        }
+        let cell = self.bytes(start..start + slot.cell_len())?;
+        let (rest, value) = cell.split_at(rest_len(suffix_len));
+        let (head, head_len) = (u64::from(slot.head), suffix_len.min(HEAD_LEN));
+        // Less than 64 bits, for it is 4 bytes at most.
+        let mut number = known << (8 * head_len) | head >> (8 * (HEAD_LEN - head_len));
+        for &byte in rest {
+            number = number << 8 | u64::from(byte);
+        }
+        Ok((number, value))
     }
 
     /// The whole key of an entry.
@@ -215,10 +235,15 @@ impl<'a> Node<'a> {
     #[inline]
     fn search<const FAR: bool>(&self, key: &[u8]) -> Result<Place> {
         let Some(suffix) = suffix_behind(key, self.prefix) else {
-            return Ok(Err(if key < self.prefix { 0 } else { self.count() }));
+            let before = short::order(key, self.prefix).is_lt();
+            return Ok(Err(if before { 0 } else { self.count() }));
         };
         let (head, rest) = cut(suffix);
         let end = self.count();
+        // Keys that come in order go behind all others. Elsewhere a look at the last slot costs more than it saves.
+        if cfg!(target_arch = "wasm32") && end > 0 && head > self.head(end - 1) {
+            return Ok(Err(end));
+        }
         let Range { start: mut low, end: mut high } = self.narrow(head);
         if FAR {
             self.touch(low..high);
@@ -322,7 +347,7 @@ impl<'a> Node<'a> {
         let start = slot.cell_start as usize;
         let own = self.bytes(start..start + rest_len(own_len))?;
         // Most keys that are looked for are there.
-        if own_len == suffix_len && same(own, rest) {
+        if own_len == suffix_len && short::same(own, rest) {
             return Ok(Ordering::Equal);
         }
         Ok(short::order(own, rest).then(own_len.cmp(&suffix_len)))

@@ -6,7 +6,7 @@
 
 use core::ops::Range;
 
-use super::key::{HEAD_LEN, cut, rest_len};
+use super::key::{HEAD_LEN, cut, rest_len, suffix_behind};
 use super::node::{HINTS, HINTS_RANGE, NodeHeader, NodeSlot, hint_step};
 use super::pages::{PageId, PageMut};
 use crate::error::{Error, Result};
@@ -119,7 +119,7 @@ impl<'a> NodeMut<'a> {
 
     /// A new entry at `index`, if it has the node's prefix and fits without moving other cells.
     pub fn insert(&mut self, index: usize, key: &[u8], value: &[u8]) -> bool {
-        let Some(suffix) = key.strip_prefix(&self.page[self.header.prefix()]) else {
+        let Some(suffix) = suffix_behind(key, &self.page[self.header.prefix()]) else {
             return false;
         };
         if NodeSlot::SIZE + rest_len(suffix.len()) + value.len() > self.header.gap_len() {
@@ -147,12 +147,17 @@ impl<'a> NodeMut<'a> {
             short::copy(target, value);
             self.add_hole(hole_len)?;
         } else {
-            if rest.len() + value.len() > self.header.gap_len() {
+            let old = cell_start..cell_start + slot.cell_len();
+            self.page.get(old.clone()).ok_or(Error::Corrupt)?;
+            // The lowest cell grows where it is.
+            let lowest = old.start == self.header.cells_start as usize;
+            let end = if lowest { old.end } else { self.header.cells_start as usize };
+            if self.header.slots().end + rest.len() + value.len() > end {
                 return Ok(false);
             }
-            self.page.get(rest.clone()).ok_or(Error::Corrupt)?;
-            self.add_hole(slot.cell_len())?;
-            let end = self.header.cells_start as usize;
+            if !lowest {
+                self.add_hole(slot.cell_len())?;
+            }
             let start = end - value.len() - rest.len();
             self.page.move_within(rest, start);
             self.put(end - value.len(), value);

@@ -132,6 +132,9 @@ impl<'a> PageMut<'a> {
     /// Moves bytes of the page to `target`. Both ranges lie within it.
     #[inline]
     pub fn move_within(&mut self, source: Range<usize>, target: usize) {
+        if source.is_empty() {
+            return;
+        }
         self.touch(&(target..target + source.len()));
         self.bytes.copy_within(source, target);
     }

@@ -4,7 +4,7 @@
 //! rise.
 
 use super::Tree;
-use super::key::KeyBuf;
+use super::key::{KeyBuf, suffix_behind};
 use super::node::Node;
 use super::pages::Pages;
 use super::path::Path;
@@ -30,6 +30,53 @@ impl<P: Pages> Tree<P> {
                     reached = Some(key.clone());
                 }
                 if each(&key, value).is_break() {
+                    return Ok(());
+                }
+            }
+            if !self.next_leaf(&mut path)? {
+                return Ok(());
+            }
+            start = 0;
+        }
+    }
+
+    /// Calls `each` with number and value of every entry whose key is `head` and a big-endian number of 8 bytes, from
+    /// the number `from` on, in order, until it breaks.
+    pub fn scan_numbers(
+        &self,
+        head: &[u8],
+        from: u64,
+        mut each: impl FnMut(u64, &[u8]) -> Flow,
+    ) -> Result<()> {
+        let mut key = KeyBuf::new();
+        key.set_tail(0, head)?;
+        key.set_tail(head.len(), &from.to_be_bytes())?;
+        let Some((mut path, mut start)) = self.seek(&key)? else { return Ok(()) };
+        let mut reached = None;
+        loop {
+            let bytes = self.pages.get(path.leaf)?;
+            let node = Node::parse(&bytes, 0)?;
+            let known = suffix_behind(node.prefix, head).filter(|known| known.len() <= 8);
+            let known_len = known.map_or(0, <[u8]>::len);
+            let number =
+                known.map(|known| known.iter().fold(0, |n, &byte| n << 8 | u64::from(byte)));
+            node.begin(&mut key)?;
+            for index in start..node.count() {
+                let (number, value) = match number {
+                    Some(known) => node.number(index, known, known_len)?,
+                    // The leaf has other keys too.
+                    None => {
+                        let value = node.entry(index, &mut key)?;
+                        let tail = suffix_behind(&key, head).and_then(|tail| tail.try_into().ok());
+                        let Some(tail) = tail else { return Ok(()) };
+                        (u64::from_be_bytes(tail), value)
+                    }
+                };
+                if reached.is_some_and(|reached| reached >= number) {
+                    return Err(Error::Corrupt);
+                }
+                reached = Some(number);
+                if each(number, value).is_break() {
                     return Ok(());
                 }
             }

@@ -40,12 +40,12 @@ use super::free::{Free, PAGE, Run};
 use super::home::Home;
 use super::plan::Ledger;
 use super::refs::Refs;
-use crate::attr::{Attr, Time};
+use crate::attr::{Attr, Kind, Time};
 use crate::error::{Error, Result};
 use crate::ground::sync::{Mutex, MutexGuard};
 use crate::ground::{Budget, Memory};
 use crate::ids::Ino;
-use crate::store::Use;
+use crate::store::{Entry, Use};
 use crate::tree::{PageId, Tree};
 
 /// A memory that a home lies in as a whole.
@@ -226,13 +226,38 @@ impl<M: Memory> Base for Resident<M> {
     #[inline]
     fn attr(home: &Home<Self>, ino: Ino, find: impl FnOnce() -> Result<Attr>) -> Result<Attr> {
         let known = &home.space.base.known;
-        let since = match known.lock().get(ino) {
-            Ok(attr) => return Ok(attr),
-            Err(since) => since,
+        let since = {
+            let known = known.lock();
+            if let Some(attr) = known.get(ino) {
+                return Ok(*attr);
+            }
+            known.since()
         };
         let attr = find()?;
         known.lock().put(ino, &attr, since);
         Ok(attr)
+    }
+
+    #[inline]
+    fn entry(
+        home: &Home<Self>,
+        dir: Ino,
+        name: &[u8],
+        find: impl FnOnce() -> Result<Entry>,
+    ) -> Result<Entry> {
+        let known = &home.space.base.known;
+        let since = {
+            let known = known.lock();
+            if let Some(entry) = known.entry(dir, name) {
+                return Ok(entry);
+            }
+            known.since()
+        };
+        let entry = find()?;
+        if entry.kind == Kind::Directory {
+            known.lock().put_entry(dir, name, entry, since);
+        }
+        Ok(entry)
     }
 
     fn finish(home: &Home<Self>, state: &mut MutexGuard<'_, State>) -> Result<()> {

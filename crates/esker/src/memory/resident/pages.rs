@@ -218,6 +218,9 @@ impl<M: Memory> Pages for ResidentPages<M> {
 }
 
 impl<M: Memory> Sheets for ResidentPages<M> {
+    /// 128 KiB of them, once they are needed.
+    const HINTS: usize = 16384;
+
     fn overdraft(&mut self, _: bool) {}
 
     fn begin(&mut self) -> Result<()> {

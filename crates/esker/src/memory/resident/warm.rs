@@ -200,16 +200,17 @@ impl<M: Memory> Home<Resident<M>> {
         let generation = state.generation;
         if state.place(ino).is_none() {
             let tree = self.tree(ino);
+            // Bytes in the record itself are quick to reach, and to change is to write it anew.
+            let small = |value: &[u8]| record::record(value).map_or(true, |record| record.own == 0);
+            if !matches!(tree.get_record(ino, small), Ok(Some(false))) {
+                return;
+            }
             let find = |tree: &Tree<_>| {
                 let record =
                     |value: &[u8], leaf, start| record::record(value).map(|r| (r, leaf, start));
                 tree.find_value(&keys::inode(ino), record)
             };
             let Some(Ok(Some(Ok((record, leaf, offset))))) = tree.tree().map(find) else { return };
-            // Bytes in the record itself are quick to reach, and to change is to write it anew.
-            if record.own == 0 {
-                return;
-            }
             state.warm[ino.0 as usize % PLACES] = Warm {
                 ino: ino.0,
                 since: generation,
