@@ -4,7 +4,7 @@
 //! as long as the handle does, whatever becomes of its names.
 
 use esker::ground::{Clock, Memory};
-use esker::memory::{Home, OpenError, Options, Resident};
+use esker::memory::{Home, OpenError, Options, Resident, Tuning};
 use esker::posix::{Caller, Dirent, Fs, New, Node, OpenFlags, RenameFlags, SetAttr};
 use esker::store::{Flow, Space};
 use esker::{Attr, Cursor, Error, Ino, Kind, Result, Time};
@@ -62,7 +62,8 @@ impl<M: Memory> Files<M> {
         let Settings { size_max, file_size_max, cache_pages } = *settings;
         let root = Attr::new(Kind::Directory, 0o755, 0, 0, Ino::ROOT, clock.now());
         let options = Options { size_max, file_size_max, root };
-        let home = Home::<Resident<M>>::open_with(memory, &options, cache_pages)?;
+        let tuning = Tuning { cache_pages, ..Tuning::USUAL };
+        let home = Home::<Resident<M>>::open_with(memory, &options, &tuning)?;
         Ok(Self::new(home, clock))
     }
 

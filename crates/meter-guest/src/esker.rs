@@ -1,6 +1,6 @@
 //! Esker's embedded home, through handles and paths.
 
-use esker::memory::{Home, Options, Resident};
+use esker::memory::{Home, Options, Resident, Tuning};
 use esker::{Attr, Ino, Kind, Time};
 use esker_embedded::{Fd, Files, Open, Stable, Whence};
 use ic_stable_structures::DefaultMemoryImpl;
@@ -20,7 +20,8 @@ impl Esker {
         let root = Attr::new(Kind::Directory, 0o755, 0, 0, Ino::ROOT, NOW);
         let options = Options { size_max: u64::MAX, file_size_max: u64::MAX, root };
         let memory = Stable::new(DefaultMemoryImpl::default());
-        let home = Home::<Resident<Memory>>::open_with(memory, &options, cache_pages);
+        let tuning = Tuning { cache_pages, ..Tuning::USUAL };
+        let home = Home::<Resident<Memory>>::open_with(memory, &options, &tuning);
         Self(Files::new(home.expect("an empty memory"), || NOW))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use esker::ground::Heap;
 use esker::limits::FILE_SIZE_MAX;
-use esker::memory::{Home, Options, Resident};
+use esker::memory::{Home, Options, Resident, Tuning};
 use esker_proof::differ::Closely;
 use esker_proof::harness::{Hunt, Pair, hunt, run_regressions, sample};
 use esker_proof::model::Model;
@@ -39,7 +39,8 @@ fn the_memory_home_is_the_model() {
 /// right as well.
 fn embedded_home() -> Result<Pair, String> {
     let options = Options { size_max: 256 << 20, file_size_max: FILE_SIZE_MAX, root: root_attr() };
-    let home = Home::<Resident<Heap>>::open_with(Heap::new(), &options, 8);
+    let tuning = Tuning { cache_pages: 8, ..Tuning::USUAL };
+    let home = Home::<Resident<Heap>>::open_with(Heap::new(), &options, &tuning);
     let home = home.map_err(|error| error.to_string())?;
     let model = Model::new(root_attr());
     Ok((Box::new(Inside::new("model", model)), Box::new(Inside::new("embedded", home))))

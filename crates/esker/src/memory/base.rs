@@ -86,11 +86,19 @@ pub trait Base: Sized {
     const GROUPS: usize;
     /// Trees and accounts are in the memory, and outlive the home.
     const LASTING: bool;
-    /// An append claims ahead this part of the file's size, as a shift.
+    /// An append claims ahead this part of the file's size, as a shift,
     const AHEAD_SHIFT: u32;
+    /// and no fewer granules than these.
+    const AHEAD_MIN: u64;
 
     /// The memory.
     fn memory(&self) -> &Self::Memory;
+
+    /// Granules that a hole of a file is filled by at least, and at multiples of which: a power of two.
+    #[inline]
+    fn page(&self) -> u64 {
+        1
+    }
 
     /// Pages for a new tree.
     fn pages(&self, budget: &Arc<Budget>) -> Self::Pages;
@@ -201,6 +209,7 @@ impl<M: Memory> Base for M {
     const GROUPS: usize = SUBTREES;
     const LASTING: bool = false;
     const AHEAD_SHIFT: u32 = 3;
+    const AHEAD_MIN: u64 = 1;
 
     #[inline]
     fn memory(&self) -> &M {

@@ -261,6 +261,11 @@ impl Window {
         last.copied().filter(|extent| extent.end() == at)
     }
 
+    /// Where the hole that holds `at` begins.
+    pub(super) fn hole_start(&self, at: u64) -> u64 {
+        self.now[..self.position(at)].last().map_or(0, Extent::end)
+    }
+
     /// One past the last granule with space, of what is loaded.
     pub(super) fn end(&self) -> u64 {
         self.now.last().map_or(0, Extent::end)

@@ -21,7 +21,7 @@ pub(super) struct Hints {
     places: Box<[AtomicU64]>,
     /// Never more than that.
     places_max: usize,
-    /// Noted since there are as many places.
+    /// Places taken since there are as many.
     noted: AtomicUsize,
     /// Hints of another age are forgotten.
     age: u32,
@@ -72,8 +72,11 @@ impl Hints {
     #[inline]
     pub(super) fn note(&self, key: &[u8], leaf: PageId) {
         if let Some(place) = self.place(key) {
+            let vacant = place.load(Relaxed) >> 32 != u64::from(self.age);
             place.store(u64::from(self.age) << 32 | u64::from(leaf.0), Relaxed);
-            self.noted.fetch_add(1, Relaxed);
+            if vacant {
+                self.noted.fetch_add(1, Relaxed);
+            }
         }
     }
 
@@ -105,9 +108,9 @@ mod tests {
         hints.age = u32::MAX;
         hints.forget();
         assert_eq!((hints.age, hints.get(b"old")), (1, None), "ages begin anew without hints");
-        (0..128).for_each(|_| hints.note(b"k", PageId(7)));
+        (0..128).for_each(|key: u64| hints.note(&key.to_be_bytes(), PageId(7)));
         hints.widen();
-        assert_eq!((hints.places.len(), hints.get(b"k")), (64, Some(PageId(7))), "no more");
+        assert_eq!((hints.places.len(), hints.get(&[0; 8])), (64, Some(PageId(7))), "no more");
         hints.places_max = 1024;
         hints.widen();
         assert_eq!((hints.places.len(), hints.get(b"k")), (256, None));

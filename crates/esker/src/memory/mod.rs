@@ -51,4 +51,4 @@ pub use free::Run;
 pub use home::{Home, Options, Usage};
 pub use pairs::Pairs;
 pub use plan::Ledger;
-pub use resident::{OpenError, Resident, Superblock};
+pub use resident::{OpenError, Resident, Superblock, Tuning};

@@ -6,6 +6,7 @@
 //! to hidden places.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::base::Base;
 use super::extents::{self, Extent, Extents, Piece, Pieces};
@@ -49,7 +50,7 @@ impl<'a, B: Base> Plan<'_, 'a, B> {
         }
         let size = self.inodes[index].record.size;
         let ahead = match at == size && size > 0 {
-            true => ((size >> B::AHEAD_SHIFT) / GRANULE).clamp(1, AHEAD_MAX),
+            true => ((size >> B::AHEAD_SHIFT) / GRANULE).clamp(B::AHEAD_MIN, AHEAD_MAX),
             false => 0,
         };
         for slot in &*self.slots(index, at, end, ahead)? {
@@ -78,10 +79,12 @@ impl<'a, B: Base> Plan<'_, 'a, B> {
         }
         let (at, end) = (at as usize, end as usize);
         let mut content = core::mem::take(self.inline(index)?);
-        if content.len() < end {
-            content.resize(end, 0);
+        if at == content.len() {
+            content.extend_from_slice(source);
+        } else {
+            content.resize(end.max(content.len()), 0);
+            content[at..end].copy_from_slice(source);
         }
-        content[at..end].copy_from_slice(source);
         self.set_inline(index, content);
         let record = &mut self.inodes[index].record;
         record.size = record.size.max(end as u64);
@@ -128,12 +131,21 @@ impl<'a, B: Base> Plan<'_, 'a, B> {
             return Ok([slot].into_iter().collect());
         }
         let (first, last) = (at / GRANULE, ceil(end));
-        self.load(index, first, last + ahead)?;
+        let page = self.home.space.base.page();
+        let around = first / page * page..(last + ahead).max(last.next_multiple_of(page));
+        self.load(index, around.start, around.end)?;
         let window = &self.inodes[index].window;
         let pieces: Pieces = window.pieces(first, last).collect();
         let before = window.ending(first).map(|extent| extent.run().end());
-        let mut job =
-            Writing { at, end, fresh: Extents::default(), slots: Slots::default(), changed: false };
+        let mut job = Writing {
+            at,
+            end,
+            from: first,
+            to: last + ahead,
+            fresh: Extents::default(),
+            slots: Slots::default(),
+            changed: false,
+        };
         let (mut new, mut done) = (false, None);
         for &piece in &*pieces {
             new = piece.extent.is_none();
@@ -148,21 +160,57 @@ impl<'a, B: Base> Plan<'_, 'a, B> {
                             continue;
                         }
                     }
-                    for &extent in &*self.claim(piece.start, piece.len, near.or(before))? {
-                        self.fill(&mut job, extent, None);
+                    let hole = self.pages_around(index, &piece, ahead > 0);
+                    job.from = job.from.min(hole.start);
+                    job.to = job.to.max(hole.end);
+                    let len = hole.end - hole.start;
+                    for &extent in &*self.claim(hole.start, len, near.or(before))? {
+                        self.fill_part(&mut job, extent, &piece);
                     }
                 }
             }
         }
-        let ahead = match done {
-            Some(ahead) => ahead,
+        let claimed = match done {
+            Some(claimed) => claimed,
             None if new => self.claim_ahead(index, &mut job, last, ahead)?,
             None => 0,
         };
         if job.changed {
-            self.splice(index, first, last + ahead, &job.fresh);
+            let to = if ahead > 0 { last + claimed } else { job.to };
+            self.splice(index, job.from, to, &job.fresh);
         }
         Ok(job.slots)
+    }
+
+    /// What of the pages around a hole's stretch is hole; nothing behind it if what follows is claimed `ahead`.
+    fn pages_around(&self, index: usize, piece: &Piece, ahead: bool) -> Range<u64> {
+        let (page, end) = (self.home.space.base.page(), piece.start + piece.len);
+        if page == 1 {
+            return piece.start..end;
+        }
+        let window = &self.inodes[index].window;
+        let start = window.hole_start(piece.start).max(piece.start / page * page);
+        let behind = end.next_multiple_of(page);
+        if ahead || behind == end {
+            return start..end;
+        }
+        let hole = window.piece(end, behind);
+        start..if hole.extent.is_none() { end + hole.len } else { end }
+    }
+
+    /// New space, of which the bytes of `piece` are filled; what is around them has no bytes yet.
+    fn fill_part(&mut self, job: &mut Writing, extent: Extent, piece: &Piece) {
+        let (from, to) = (piece.start, piece.start + piece.len);
+        let unwritten = |from, to| Extent { unwritten: true, ..extent.part(from, to) };
+        if extent.start < from {
+            extents::append(&mut job.fresh, unwritten(0, from.min(extent.end())));
+        }
+        if extent.start < to && extent.end() > from {
+            self.fill(job, extent.part(from, to), None);
+        }
+        if extent.end() > to {
+            extents::append(&mut job.fresh, unwritten(to.max(extent.start), u64::MAX));
+        }
     }
 
     /// The place of bytes that one written extent of ours alone has already: no extent changes, so
@@ -276,6 +324,9 @@ impl<'a, B: Base> Plan<'_, 'a, B> {
 struct Writing {
     at: u64,
     end: u64,
+    /// Granules of which `fresh` tells.
+    from: u64,
+    to: u64,
     fresh: Extents,
     slots: Slots,
     changed: bool,

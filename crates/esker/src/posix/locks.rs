@@ -32,6 +32,9 @@ mod alone {
     pub struct Held;
 
     impl Locks {
+        /// What was seen without locks stays so.
+        pub const ALONE: bool = true;
+
         pub const fn new() -> Self {
             Self
         }
@@ -84,6 +87,9 @@ mod striped {
     }
 
     impl Locks {
+        /// Others may change what was seen without locks.
+        pub const ALONE: bool = false;
+
         pub fn new() -> Self {
             let stripe = |number| RwLock::new(Rank::Inode.number(number), ());
             let stripes = (0..STRIPES).map(stripe).collect();

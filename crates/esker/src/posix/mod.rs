@@ -97,7 +97,8 @@ impl<S> Fs<S> {
         f(&self.store)
     }
 
-    fn now(&self) -> Time {
+    /// The time, as the clock tells it.
+    pub fn now(&self) -> Time {
         self.clock.now()
     }
 }
@@ -112,7 +113,7 @@ impl<S: View> Fs<S> {
 
 impl<S: Store> Fs<S> {
     /// One name fewer leads to `node`: it goes with the last one, unless it is held.
-    fn drop_name<'a>(&self, batch: &mut Batch<'a>, node: Node, now: Time) {
+    fn drop_name<'a>(&self, batch: &mut Batch<'a>, node: &Node, now: Time) {
         let names =
             if node.attr.kind == Kind::Directory { 0 } else { node.attr.nlink.saturating_sub(1) };
         if names == 0 && !self.holds.mark_orphan(node.ino) {

@@ -59,9 +59,9 @@ impl<S: Store> Fs<S> {
         }
         let (from, to) = (Place { dir, name }, Place { dir: to_dir, name: to_name });
         loop {
-            let (_, source) = self.find(caller, from.dir, from.name)?;
-            let target = match self.find(caller, to.dir, to.name) {
-                Ok((_, entry)) => Some(entry),
+            let source = self.find_entry(caller, from.dir, from.name)?;
+            let target = match self.find_entry(caller, to.dir, to.name) {
+                Ok(entry) => Some(entry),
                 Err(Error::NotFound) => None,
                 Err(error) => return Err(error),
             };
@@ -192,7 +192,7 @@ impl<S: Store> Fs<S> {
         let attr = Attr { ctime: now, parent: to.dir, ..moved.attr };
         batch.push(Change::Set { ino: moved.ino, attr });
         plan.push_directories(&mut batch, now)?;
-        if let Some(replaced) = plan.replaced {
+        if let Some(replaced) = &plan.replaced {
             self.drop_name(&mut batch, replaced, now);
         }
         self.store.commit(&batch)

@@ -118,7 +118,6 @@ impl<P: Pages> Tree<P> {
                 return Ok(false);
             }
             let (left_page, right_page) = (node.child(right - 1)?, node.child(right)?);
-            let separator = node.key(separator_at)?;
             let (left_bytes, right_bytes) =
                 (self.pages.get(left_page)?, self.pages.get(right_page)?);
             // Merging shortens no key's suffix: what is used less one prefix and one beginning is
@@ -130,6 +129,7 @@ impl<P: Pages> Tree<P> {
             if used_len > MERGED_LEN_MAX + once {
                 return Ok(false);
             }
+            let separator = node.key(separator_at)?;
             let child = PageId(right.header.first_child).to_value();
             let sequence = Sequence {
                 before: (&left, 0..left.count()),

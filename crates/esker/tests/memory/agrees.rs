@@ -360,14 +360,22 @@ fn agrees_where_the_budget_is_short() {
 
 /// The same in homes that lie in their memories as a whole.
 mod embedded {
-    use esker::memory::Resident;
+    use esker::memory::{Options, Resident, Tuning};
 
     use super::*;
     use crate::model::options;
 
     fn embedded<M: Memory>(memory: M, size_max: u64, cache: usize) -> (Home<Resident<M>>, Model) {
         let options = options(size_max);
-        let home = Home::<Resident<M>>::open_with(memory, &options, cache).unwrap();
+        tuned(memory, &options, &Tuning { cache_pages: cache, ..Tuning::USUAL })
+    }
+
+    fn tuned<M: Memory>(
+        memory: M,
+        options: &Options,
+        tuning: &Tuning,
+    ) -> (Home<Resident<M>>, Model) {
+        let home = Home::<Resident<M>>::open_with(memory, options, tuning).unwrap();
         (home, Model::new(options.root))
     }
 
@@ -376,6 +384,18 @@ mod embedded {
         for seed in seeds() {
             for cache in [4, 1000] {
                 let start = embedded(Heap::new(), u64::MAX, cache);
+                assert_eq!(play_on(start, seed, 1500, 7), 0, "refused for lack of space");
+            }
+        }
+    }
+
+    /// Whole pages are taken where bytes are written into holes.
+    #[test]
+    fn agrees_in_pages_of_any_size() {
+        for seed in seeds() {
+            for page_size in [1024, 4096, 65_536] {
+                let tuning = Tuning { page_size, ..Tuning::USUAL };
+                let start = tuned(Heap::new(), &options(u64::MAX), &tuning);
                 assert_eq!(play_on(start, seed, 1500, 7), 0, "refused for lack of space");
             }
         }

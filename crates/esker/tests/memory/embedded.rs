@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use esker::ground::{Heap, Memory, Region, Undo};
-use esker::memory::{Home, OpenError, Resident};
+use esker::memory::{Home, OpenError, Resident, Tuning};
 use esker::store::{Flow, Store, Use, View};
 use esker::{Attr, Cursor, Error, Ino, Kind, Result, Time};
 
@@ -12,10 +12,12 @@ use crate::chance::Chance;
 use crate::memories::Liar;
 use crate::model::{Model, Word, assert_same, attr, commit, options};
 
+const TUNING: Tuning = Tuning { cache_pages: 16, ..Tuning::USUAL };
+
 type Embedded<M> = Home<Resident<M>>;
 
 fn open<M: Memory>(memory: M) -> Result<Embedded<M>, OpenError> {
-    Home::<Resident<M>>::open_with(memory, &options(u64::MAX), 16)
+    Home::<Resident<M>>::open_with(memory, &options(u64::MAX), &TUNING)
 }
 
 /// A little of everything, as batches.

@@ -58,16 +58,28 @@ impl Cache {
         start..start + WAYS
     }
 
+    /// The place that a page has, unless it is beyond.
+    #[inline]
+    fn place(&self, id: u32) -> Option<usize> {
+        let set = self.set(id);
+        let start = set.start;
+        let mut held = self.places.get(set)?.iter();
+        held.position(|held| held.id == id).map(|index| start + index)
+    }
+
+    /// What is in a place, which was used just now.
+    #[inline]
+    fn use_place(&mut self, place: usize) -> &mut Held {
+        self.now = self.now.wrapping_add(1);
+        let held = &mut self.places[place];
+        held.used = self.now;
+        held
+    }
+
     #[inline]
     fn find(&mut self, id: u32) -> Option<&mut Held> {
-        let set = self.set(id);
-        self.now = self.now.wrapping_add(1);
-        let now = self.now;
-        if let Some(places) = self.places.get_mut(set)
-            && let Some(held) = places.iter_mut().find(|held| held.id == id)
-        {
-            held.used = now;
-            return Some(held);
+        if let Some(place) = self.place(id) {
+            return Some(self.use_place(place));
         }
         if self.beyond.is_empty() { None } else { self.beyond.get_mut(&id) }
     }
@@ -102,8 +114,10 @@ impl Cache {
         if !self.gone.is_empty() && self.gone.contains(&id) {
             return Err(Error::Corrupt);
         }
-        // Twice, for the borrow of what was found would last.
-        if self.find(id).is_none() {
+        if let Some(place) = self.place(id) {
+            return Ok(self.use_place(place));
+        }
+        if !self.beyond.contains_key(&id) {
             self.fetch(id, read)?;
         }
         self.find(id).ok_or(Error::Corrupt)

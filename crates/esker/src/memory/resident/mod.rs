@@ -45,6 +45,7 @@ use crate::error::{Error, Result};
 use crate::ground::sync::{Mutex, MutexGuard};
 use crate::ground::{Budget, Memory};
 use crate::ids::Ino;
+use crate::limits::{GRANULE, RELEASE_UNIT};
 use crate::store::{Entry, Use};
 use crate::tree::{PageId, Tree};
 
@@ -53,8 +54,27 @@ pub struct Resident<M> {
     pool: Arc<Pool<M>>,
     state: Mutex<State>,
     known: Mutex<Known>,
-    /// Pages of the tree of keys at hand.
-    cache_pages: usize,
+    tuning: Tuning,
+}
+
+/// How a home in a memory is used: nothing that the memory keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Pages of the tree of keys at hand, of 4 KiB, about.
+    pub cache_pages: usize,
+    /// Bytes that a file takes at least where something is written into a hole of it: a power of two from 512 to
+    /// 65,536.
+    pub page_size: u32,
+}
+
+impl Tuning {
+    /// 4 MiB at hand, and no byte taken that is not needed.
+    pub const USUAL: Self = Self { cache_pages: 1024, page_size: GRANULE as u32 };
+
+    fn fits(&self) -> bool {
+        let range = GRANULE..=RELEASE_UNIT;
+        self.page_size.is_power_of_two() && range.contains(&u64::from(self.page_size))
+    }
 }
 
 /// The trees, by the numbers of their caches.
@@ -147,7 +167,7 @@ impl<M: Memory> Home<Resident<M>> {
         map.free.set_counts(stored.free, stored.end);
         drop(map);
         self.space.set_shared(shared);
-        self.budget.reset((stored.end - stored.free) * crate::limits::GRANULE);
+        self.budget.reset((stored.end - stored.free) * GRANULE);
         Ok(())
     }
 
@@ -172,14 +192,21 @@ impl<M: Memory> Base for Resident<M> {
     const GROUPS: usize = 1;
     const LASTING: bool = true;
     const AHEAD_SHIFT: u32 = 0;
+    // A commit that grows a file costs as much as 300 small appends that need none.
+    const AHEAD_MIN: u64 = (64 << 10) / GRANULE;
 
     #[inline]
     fn memory(&self) -> &M {
         &self.pool.memory
     }
 
+    #[inline]
+    fn page(&self) -> u64 {
+        u64::from(self.tuning.page_size) / GRANULE
+    }
+
     fn pages(&self, _: &Arc<Budget>) -> ResidentPages<M> {
-        ResidentPages::new(Arc::clone(&self.pool), KEYS, self.cache_pages)
+        ResidentPages::new(Arc::clone(&self.pool), KEYS, self.tuning.cache_pages)
     }
 
     #[inline]

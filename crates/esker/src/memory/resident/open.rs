@@ -10,7 +10,7 @@ use super::known::Known;
 use super::pages::{Pool, ResidentPages};
 use super::superblock::{MAGIC, Superblock, VERSION};
 use super::warm::State;
-use super::{KEYS, LENS, Resident, STARTS, USES, accounts};
+use super::{KEYS, LENS, Resident, STARTS, Tuning, USES, accounts};
 use crate::error::{Error, Result};
 use crate::ground::order::Rank;
 use crate::ground::sync::Mutex;
@@ -23,8 +23,6 @@ use crate::memory::home::{Home, Options};
 use crate::memory::keys;
 use crate::tree::{PageId, Tree};
 
-/// Pages at hand unless somebody wants more or fewer: 4 MiB.
-const CACHE_PAGES: usize = 1024;
 /// Pages of the accounts of space at hand, of each.
 const ACCOUNT_PAGES: usize = 64;
 
@@ -45,6 +43,11 @@ pub enum OpenError {
         found: u32,
         /// Bytes of a granule.
         granule: u32,
+    },
+    /// No home can be used with files' pages of this size.
+    Unfit {
+        /// In bytes.
+        page_size: u32,
     },
     /// Its superblock contradicts itself: it was written in part, or damaged.
     Torn,
@@ -75,6 +78,9 @@ impl fmt::Display for OpenError {
             Self::PageSize { found, granule } => {
                 write!(f, "the memory has pages of {found} bytes and granules of {granule}")
             }
+            Self::Unfit { page_size } => {
+                write!(f, "a page of {page_size} bytes: a power of two from 512 to 65536 is wanted")
+            }
             Self::Torn => write!(f, "the superblock is damaged"),
             Self::Short { needs, has } => {
                 write!(f, "the home takes {needs} bytes, and the memory has {has}")
@@ -92,16 +98,19 @@ impl<M: Memory> Home<Resident<M>> {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(memory: M, options: &Options) -> Result<Self, OpenError> {
-        Self::open_with(memory, options, CACHE_PAGES)
+        Self::open_with(memory, options, &Tuning::USUAL)
     }
 
-    /// The same, with about so many pages at hand.
+    /// The same, used otherwise.
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open_with(memory: M, options: &Options, cache_pages: usize) -> Result<Self, OpenError> {
+    pub fn open_with(memory: M, options: &Options, tuning: &Tuning) -> Result<Self, OpenError> {
+        if !tuning.fits() {
+            return Err(OpenError::Unfit { page_size: tuning.page_size });
+        }
         if memory.size() == 0 {
-            return Ok(Self::format(memory, options, cache_pages)?);
+            return Ok(Self::format(memory, options, tuning)?);
         }
         let superblock = Superblock::read(&memory)?;
         let pool = Arc::new(Pool::new(memory));
@@ -113,9 +122,9 @@ impl<M: Memory> Home<Resident<M>> {
         let starts = tree(STARTS, ACCOUNT_PAGES, superblock.starts_root, superblock.starts_levels)?;
         let lens = tree(LENS, ACCOUNT_PAGES, superblock.lens_root, superblock.lens_levels)?;
         let uses = tree(USES, ACCOUNT_PAGES, superblock.uses_root, superblock.uses_levels)?;
-        let keys = tree(KEYS, cache_pages, superblock.keys_root, superblock.keys_levels)?;
+        let keys = tree(KEYS, tuning.cache_pages, superblock.keys_root, superblock.keys_levels)?;
         let home =
-            Self::over(Arc::clone(&pool), options, cache_pages, superblock, [starts, lens, uses])?;
+            Self::over(Arc::clone(&pool), options, tuning, superblock, [starts, lens, uses])?;
         let mut held = home.trees[0].write();
         held.set_tree(keys);
         held.inodes = superblock.inodes;
@@ -129,21 +138,21 @@ impl<M: Memory> Home<Resident<M>> {
     fn over(
         pool: Arc<Pool<M>>,
         options: &Options,
-        cache_pages: usize,
+        tuning: &Tuning,
         superblock: Superblock,
         [starts, lens, uses]: [Tree<ResidentPages<M>>; 3],
     ) -> Result<Self> {
         let (free, refs) = accounts(starts, lens, uses, &superblock);
         let state = Mutex::new(Rank::Turn.only(), State::new(superblock));
         let known = Mutex::new(Rank::Known.only(), Known::new());
-        let base = Resident { pool, state, known, cache_pages };
+        let base = Resident { pool, state, known, tuning: *tuning };
         let budget = Arc::new(Budget::new(options.size_max));
         budget.force((superblock.end - superblock.free) * GRANULE);
         Self::bare(base, budget, options.file_size_max, free, refs)
     }
 
     /// A new home: all of the first unit of the memory is pages.
-    fn format(memory: M, options: &Options, cache_pages: usize) -> Result<Self> {
+    fn format(memory: M, options: &Options, tuning: &Tuning) -> Result<Self> {
         if options.size_max < RELEASE_UNIT {
             return Err(Error::NoSpace);
         }
@@ -176,7 +185,7 @@ impl<M: Memory> Home<Resident<M>> {
             unused: [0; 32],
             check: 0,
         };
-        let home = Self::over(pool, options, cache_pages, superblock, accounts)?;
+        let home = Self::over(pool, options, tuning, superblock, accounts)?;
         home.plant(&options.root)?;
         home.store(&mut home.space.base.state.lock())?;
         Ok(home)
