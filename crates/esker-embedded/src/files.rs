@@ -4,14 +4,16 @@
 //! as long as the handle does, whatever becomes of its names.
 
 use esker::ground::{Clock, Memory};
+use esker::limits::FILE_SIZE_MAX;
 use esker::memory::{Home, OpenError, Options, Resident, Tuning};
-use esker::posix::{Caller, Dirent, Fs, New, Node, OpenFlags, RenameFlags, SetAttr};
-use esker::store::{Flow, Space};
+use esker::posix::{Allocate, Caller, Fs, New, Node, OpenFlags, SetAttr};
+use esker::store::Space;
 use esker::{Attr, Cursor, Error, Ino, Kind, Result, Time};
 
 use crate::handle::{Fd, Handle, Handles, Lock, Open, Whence};
+use crate::mount::Mounts;
 
-const ME: Caller<'static> = Caller::ROOT;
+pub(crate) const ME: Caller<'static> = Caller::ROOT;
 
 /// How a memory is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,21 +22,28 @@ pub struct Settings {
     pub size_max: u64,
     /// Largest file, in bytes. Longer ones that are there stay.
     pub file_size_max: u64,
-    /// Pages of 4 KiB at hand on the heap: the one thing to tune. More are faster where more is in use than fits.
+    /// Pages of 4 KiB at hand on the heap: more are faster where more is in use than fits.
     pub cache_pages: usize,
+    /// Bytes that a file takes at least where something is written into a hole of it, a power of two from 512 to
+    /// 65,536. More keep a file that is filled at random in fewer pieces, and take more space until it is full.
+    pub page_size: u32,
 }
 
 impl Default for Settings {
-    /// No limits, and 4 MiB at hand.
+    /// No limits, 4 MiB at hand, and no more space than is needed.
     fn default() -> Self {
-        Self { size_max: u64::MAX, file_size_max: u64::MAX, cache_pages: 1024 }
+        let Tuning { cache_pages, page_size } = Tuning::USUAL;
+        Self { size_max: u64::MAX, file_size_max: u64::MAX, cache_pages, page_size }
     }
 }
 
 /// A file system in a memory.
 pub struct Files<M: Memory> {
-    fs: Fs<Home<Resident<M>>>,
-    handles: Handles,
+    pub(crate) fs: Fs<Home<Resident<M>>>,
+    pub(crate) handles: Handles,
+    pub(crate) mounts: Mounts,
+    /// Of mounted files: of others the home knows.
+    pub(crate) file_size_max: u64,
 }
 
 impl<M: Memory> Files<M> {
@@ -59,12 +68,12 @@ impl<M: Memory> Files<M> {
         clock: impl Clock + Send + Sync + 'static,
         settings: &Settings,
     ) -> Result<Self, OpenError> {
-        let Settings { size_max, file_size_max, cache_pages } = *settings;
+        let Settings { size_max, file_size_max, cache_pages, page_size } = *settings;
         let root = Attr::new(Kind::Directory, 0o755, 0, 0, Ino::ROOT, clock.now());
         let options = Options { size_max, file_size_max, root };
-        let tuning = Tuning { cache_pages, ..Tuning::USUAL };
-        let home = Home::<Resident<M>>::open_with(memory, &options, &tuning)?;
-        Ok(Self::new(home, clock))
+        let home =
+            Home::<Resident<M>>::open_with(memory, &options, &Tuning { cache_pages, page_size })?;
+        Ok(Self { file_size_max: file_size_max.min(FILE_SIZE_MAX), ..Self::new(home, clock) })
     }
 
     /// Files of a home that was opened otherwise.
@@ -78,7 +87,12 @@ impl<M: Memory> Files<M> {
             cursor: Cursor::START,
             lock: None,
         };
-        Self { fs: Fs::new(home, clock), handles: Handles::new(root) }
+        Self {
+            fs: Fs::new(home, clock),
+            handles: Handles::new(root),
+            mounts: Mounts::default(),
+            file_size_max: FILE_SIZE_MAX,
+        }
     }
 
     /// The file system below, for all that is not here.
@@ -143,18 +157,26 @@ impl<M: Memory> Files<M> {
         Ok((self.fs.walk(&ME, dir, path, true)?, false))
     }
 
-    fn admit(&self, node: &Node, how: Open) -> Result<()> {
+    fn admit(&mut self, node: &Node, how: Open) -> Result<()> {
         if how.directory && node.attr.kind != Kind::Directory {
             return Err(Error::NotDirectory);
         }
+        let backed = self.mounts.get(node.ino);
         let flags = OpenFlags {
             read: true,
             write: how.write || how.append,
             append: how.append,
-            truncate: how.truncate,
+            truncate: how.truncate && backed.is_none(),
             kill_priv: false,
         };
-        self.fs.open(&ME, node.ino, flags)
+        self.fs.open(&ME, node.ino, flags)?;
+        match backed {
+            Some(backed) if how.truncate => {
+                backed.set_len(0, self.file_size_max)?;
+                self.touch_mounted(node.ino)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Closes a handle.
@@ -175,6 +197,13 @@ impl<M: Memory> Files<M> {
     #[inline]
     pub fn read(&mut self, fd: Fd, target: &mut [u8]) -> Result<usize> {
         let handle = self.handles.get(fd)?;
+        if !self.mounts.is_empty()
+            && let Some(backed) = self.mounts.get(handle.ino)
+        {
+            let count = backed.read(handle.at, target)?;
+            handle.at += count as u64;
+            return Ok(count);
+        }
         let count = self.fs.read(handle.ino, handle.at, target)?;
         handle.at += count as u64;
         Ok(count)
@@ -186,7 +215,10 @@ impl<M: Memory> Files<M> {
     /// As [`Files::read`].
     pub fn read_at(&mut self, fd: Fd, at: u64, target: &mut [u8]) -> Result<usize> {
         let ino = self.handles.get(fd)?.ino;
-        self.fs.read(ino, at, target)
+        match self.mounts.get(ino) {
+            None => self.fs.read(ino, at, target),
+            Some(backed) => backed.read(at, target),
+        }
     }
 
     /// Writes all bytes where the handle stands, or at the end if it appends, and moves it behind them.
@@ -198,6 +230,9 @@ impl<M: Memory> Files<M> {
         let handle = self.handles.get(fd)?;
         if !handle.write {
             return Err(Error::BadHandle);
+        }
+        if !self.mounts.is_empty() && self.mounts.has(handle.ino) {
+            return self.write_mounted(fd, source);
         }
         if handle.append {
             handle.at = self.fs.getattr(handle.ino)?.size;
@@ -217,8 +252,14 @@ impl<M: Memory> Files<M> {
         if !handle.write {
             return Err(Error::BadHandle);
         }
-        handle.written = true;
-        self.fs.write(handle.ino, at, source, false)
+        let ino = handle.ino;
+        let Some(backed) = self.mounts.get(ino) else {
+            handle.written = true;
+            return self.fs.write(ino, at, source, false);
+        };
+        backed.write(at, source, self.file_size_max)?;
+        self.touch_mounted(ino)?;
+        Ok(source.len())
     }
 
     /// Moves the handle; where it stands then.
@@ -230,7 +271,10 @@ impl<M: Memory> Files<M> {
         let base = match whence {
             Whence::Start => 0,
             Whence::Here => handle.at,
-            Whence::End => self.fs.getattr(handle.ino)?.size,
+            Whence::End => match self.mounts.get(handle.ino) {
+                None => self.fs.getattr(handle.ino)?.size,
+                Some(backed) => backed.size(),
+            },
         };
         let at = base.checked_add_signed(by).filter(|&at| at <= i64::MAX as u64);
         handle.at = at.ok_or(Error::Invalid)?;
@@ -243,7 +287,7 @@ impl<M: Memory> Files<M> {
     /// `BadHandle`.
     pub fn stat(&mut self, fd: Fd) -> Result<Attr> {
         let ino = self.handles.get(fd)?.ino;
-        self.fs.getattr(ino)
+        Ok(self.mounts.cover(ino, self.fs.getattr(ino)?))
     }
 
     /// What is known of a path; of a symbolic link at its end only with `follow` what it leads to.
@@ -252,7 +296,12 @@ impl<M: Memory> Files<M> {
     /// `NotFound`, `NotDirectory`.
     pub fn stat_path(&mut self, from: Fd, path: &[u8], follow: bool) -> Result<Attr> {
         let dir = self.handles.get(from)?.ino;
-        self.fs.stat(&ME, dir, path, follow)
+        if self.mounts.is_empty() {
+            return self.fs.stat(&ME, dir, path, follow);
+        }
+        let node = self.fs.walk(&ME, dir, path, follow)?;
+        self.fs.forget(node.ino, 1);
+        Ok(self.mounts.cover(node.ino, node.attr))
     }
 
     /// Makes the file so many bytes long.
@@ -264,8 +313,25 @@ impl<M: Memory> Files<M> {
         if !handle.write {
             return Err(Error::BadHandle);
         }
+        if let Some(backed) = self.mounts.get(handle.ino) {
+            backed.set_len(len, self.file_size_max)?;
+            return self.touch_mounted(handle.ino);
+        }
         self.fs.setattr(&ME, handle.ino, &SetAttr { size: Some(len), ..SetAttr::default() })?;
         Ok(())
+    }
+
+    /// Makes sure of space for so many bytes from `at` on; the file grows to hold them.
+    ///
+    /// # Errors
+    /// `BadHandle`; `NoSpace`, `FileTooBig`: no space was taken then. `Invalid` for a mounted file.
+    pub fn reserve(&mut self, fd: Fd, at: u64, len: u64) -> Result<()> {
+        let handle = *self.handles.get(fd)?;
+        match self.mounts.get(handle.ino) {
+            _ if !handle.write => Err(Error::BadHandle),
+            Some(_) => Err(Error::Invalid),
+            None => self.fs.fallocate(&ME, handle.ino, Allocate::Reserve, at, len),
+        }
     }
 
     /// Locks an open file, or changes or lets go of its lock (`None`); closing it does so too.
@@ -299,122 +365,5 @@ impl<M: Memory> Files<M> {
     #[must_use]
     pub fn space(&self) -> Space {
         self.fs.statfs()
-    }
-
-    /// The directory that the last name of a path lies in, and what `f` does there.
-    fn in_parent<R>(
-        &mut self,
-        from: Fd,
-        path: &[u8],
-        f: impl FnOnce(&Fs<Home<Resident<M>>>, Ino, esker::Name<'_>) -> Result<R>,
-    ) -> Result<R> {
-        let dir = self.handles.get(from)?.ino;
-        let (parent, name) = self.fs.parent(&ME, dir, path)?;
-        f(&self.fs, parent, name)
-    }
-
-    /// Makes a directory.
-    ///
-    /// # Errors
-    /// `Exists`, `NotFound` when the one above is not there.
-    pub fn mkdir(&mut self, from: Fd, path: &[u8]) -> Result<()> {
-        let new = New { kind: Kind::Directory, perm: 0o755, umask: 0, rdev: 0 };
-        self.in_parent(from, path, |fs, dir, name| {
-            fs.create(&ME, dir, name, new).map(|node| fs.forget(node.ino, 1))
-        })
-    }
-
-    /// Removes an empty directory.
-    ///
-    /// # Errors
-    /// `NotEmpty`, `NotDirectory`, `NotFound`.
-    pub fn rmdir(&mut self, from: Fd, path: &[u8]) -> Result<()> {
-        self.in_parent(from, path, |fs, dir, name| fs.rmdir(&ME, dir, name))
-    }
-
-    /// Removes a name; the file goes with its last name and its last handle.
-    ///
-    /// # Errors
-    /// `IsDirectory`, `NotFound`.
-    pub fn unlink(&mut self, from: Fd, path: &[u8]) -> Result<()> {
-        self.in_parent(from, path, |fs, dir, name| fs.unlink(&ME, dir, name))
-    }
-
-    /// Gives a file another name.
-    ///
-    /// # Errors
-    /// `Exists`, `NotPermitted` for a directory.
-    pub fn link(&mut self, from: Fd, path: &[u8], to: Fd, new: &[u8]) -> Result<()> {
-        let dir = self.handles.get(from)?.ino;
-        let node = self.fs.walk(&ME, dir, path, false)?;
-        let linked = self.in_parent(to, new, |fs, dir, name| {
-            fs.link(&ME, node.ino, dir, name).map(|linked| fs.forget(linked.ino, 1))
-        });
-        self.fs.forget(node.ino, 1);
-        linked
-    }
-
-    /// Makes a symbolic link.
-    ///
-    /// # Errors
-    /// `Exists`, `NameTooLong`.
-    pub fn symlink(&mut self, target: &[u8], from: Fd, path: &[u8]) -> Result<()> {
-        self.in_parent(from, path, |fs, dir, name| {
-            fs.symlink(&ME, dir, name, target).map(|node| fs.forget(node.ino, 1))
-        })
-    }
-
-    /// Where a symbolic link leads.
-    ///
-    /// # Errors
-    /// `Invalid` when it is none.
-    pub fn readlink(&mut self, from: Fd, path: &[u8], target: &mut [u8]) -> Result<usize> {
-        let dir = self.handles.get(from)?.ino;
-        let node = self.fs.walk(&ME, dir, path, false)?;
-        let read = self.fs.readlink(node.ino, target);
-        self.fs.forget(node.ino, 1);
-        read
-    }
-
-    /// Moves a name; what the new one led to goes.
-    ///
-    /// # Errors
-    /// `Invalid` for a directory into itself, `NotEmpty`, `IsDirectory`, `NotDirectory`.
-    pub fn rename(&mut self, from: Fd, old: &[u8], to: Fd, new: &[u8]) -> Result<()> {
-        let dir = self.handles.get(from)?.ino;
-        let (parent, name) = self.fs.parent(&ME, dir, old)?;
-        self.in_parent(to, new, |fs, new_dir, new_name| {
-            fs.rename(&ME, parent, name, new_dir, new_name, RenameFlags::default())
-        })
-    }
-
-    /// Every entry of a directory but `.` and `..`, oldest first, until `each` breaks.
-    ///
-    /// # Errors
-    /// `NotDirectory`, `NotFound`.
-    pub fn list(
-        &mut self,
-        from: Fd,
-        path: &[u8],
-        each: &mut dyn FnMut(Dirent<'_>) -> Flow,
-    ) -> Result<()> {
-        let dir = self.handles.get(from)?.ino;
-        let node = self.fs.walk(&ME, dir, path, true)?;
-        let listed = self.fs.readdir(&ME, node.ino, Cursor::DOT_DOT, false, each);
-        self.fs.forget(node.ino, 1);
-        listed
-    }
-
-    /// The next entry of an open directory, as often as there is one; `.` and `..` come first.
-    ///
-    /// # Errors
-    /// As [`Files::list`].
-    pub fn list_next(&mut self, fd: Fd, each: &mut dyn FnMut(Dirent<'_>) -> Flow) -> Result<()> {
-        let handle = self.handles.get(fd)?;
-        let cursor = &mut handle.cursor;
-        self.fs.readdir(&ME, handle.ino, *cursor, false, &mut |entry| {
-            *cursor = entry.cursor;
-            each(entry)
-        })
     }
 }

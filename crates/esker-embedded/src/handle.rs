@@ -112,6 +112,10 @@ impl Handles {
         self.open.get_mut(fd.0 as usize).and_then(Option::as_mut).ok_or(Error::BadHandle)
     }
 
+    pub(crate) fn peek(&self, fd: Fd) -> Result<&Handle> {
+        self.open.get(fd.0 as usize).and_then(Option::as_ref).ok_or(Error::BadHandle)
+    }
+
     /// Gives an open file a lock, in the place of the one that it has, or takes that.
     pub(crate) fn lock(&mut self, fd: Fd, lock: Option<Lock>) -> Result<()> {
         let ino = self.get(fd)?.ino;

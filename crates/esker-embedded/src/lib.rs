@@ -9,15 +9,21 @@
 
 extern crate alloc;
 
+mod backing;
 mod files;
 mod handle;
+mod host_memory;
 #[cfg(feature = "import")]
 mod import;
+mod mount;
+mod names;
 #[cfg(feature = "stable")]
 mod stable;
 
+pub use backing::{Backing, BackingHead, MountError};
 pub use files::{Files, Settings};
 pub use handle::{Fd, Lock, Open, Whence};
+pub use host_memory::HostMemory;
 #[cfg(feature = "import")]
 pub use import::{ImportError, Imported, import};
 #[cfg(feature = "stable")]

@@ -1,6 +1,7 @@
 //! What handles promise beyond what POSIX decides below them.
 
-use esker::ground::Heap;
+use esker::ground::{Heap, Memory};
+use esker::memory::OpenError;
 use esker::{Error, Time};
 use esker_embedded::{Fd, Files, Lock, Open, Settings};
 
@@ -31,7 +32,8 @@ fn locks_are_between_handles_and_go_with_them() {
 
 #[test]
 fn limits_are_told_and_nothing_is_written_past_them() {
-    let settings = Settings { size_max: 1 << 20, file_size_max: 100_000, cache_pages: 4 };
+    let (size_max, file_size_max) = (1 << 20, 100_000);
+    let settings = Settings { size_max, file_size_max, cache_pages: 4, ..Settings::default() };
     let mut files = Files::open_memory_with(Heap::new(), now, &settings).unwrap();
     let file = files.open(Fd::ROOT, b"file", Open::CREATE).unwrap();
     assert_eq!(files.write(file, &[1; 99_000]), Ok(99_000));
@@ -46,5 +48,76 @@ fn limits_are_told_and_nothing_is_written_past_them() {
         files.write(file, &[4; 100_000]).err()
     });
     assert_eq!(full, Some(Error::NoSpace));
+    assert_eq!(files.fs().store().check(), []);
+}
+
+/// A byte in a hole takes a page, of a size that can be another at each opening.
+#[test]
+fn the_page_size_is_tuned_at_each_opening() {
+    let memory = Heap::new();
+    let open = |page_size| {
+        let settings = Settings { page_size, ..Settings::default() };
+        Files::open_memory_with(&memory, now, &settings)
+    };
+    for page_size in [0, 256, 600, 131_072] {
+        assert_eq!(open(page_size).err(), Some(OpenError::Unfit { page_size }));
+        assert_eq!(memory.size(), 0, "nothing was laid down");
+    }
+    for page_size in [512, 4096, 65_536] {
+        let mut files = open(page_size).unwrap();
+        let name = format!("file{page_size}");
+        let file = files.open(Fd::ROOT, name.as_bytes(), Open::CREATE).unwrap();
+        let before = files.space().used;
+        files.write_at(file, 1_000_000, b"x").unwrap();
+        let taken = u64::from(page_size).max(512);
+        let blocks = files.stat(file).unwrap().blocks * 512;
+        assert_eq!(blocks, taken, "one page");
+        assert!(files.space().used >= before + taken);
+        // Back to front, so that nothing is claimed ahead.
+        for at in (0..100).rev() {
+            files.write_at(file, at * 10_000, &[at as u8 + 1; 3]).unwrap();
+        }
+        let mut bytes = vec![9; 1_000_001];
+        assert_eq!(files.read_at(file, 0, &mut bytes), Ok(1_000_001));
+        for (at, &byte) in bytes[..1_000_000].iter().enumerate() {
+            let written = if at % 10_000 < 3 { (at / 10_000 + 1) as u8 } else { 0 };
+            assert_eq!(byte, written, "at {at}");
+        }
+        files.close(file).unwrap();
+        let attr = files.stat_path(Fd::ROOT, name.as_bytes(), true).unwrap();
+        let most = 1_000_001_u64.next_multiple_of(page_size.into());
+        assert!(attr.blocks * 512 <= most, "{page_size}: {} blocks", attr.blocks);
+        assert_eq!(files.fs().store().check(), []);
+    }
+}
+
+#[test]
+fn directories_come_and_go_with_what_is_in_them() {
+    let mut files = Files::open_memory(Heap::new(), now).unwrap();
+    files.make_dirs(Fd::ROOT, b"/a/b//c/").unwrap();
+    files.make_dirs(Fd::ROOT, b"a/b/c/d").unwrap();
+    let used = files.space().used;
+    for (number, dir) in ["a", "a/b", "a/b/c", "a/b/c/d"].iter().enumerate() {
+        for file in 0..50 * number {
+            let name = format!("{dir}/file{file}");
+            let file = files.open(Fd::ROOT, name.as_bytes(), Open::CREATE).unwrap();
+            files.write(file, &[7; 3000]).unwrap();
+            files.close(file).unwrap();
+        }
+    }
+    files.symlink(b"/", Fd::ROOT, b"a/b/root").unwrap();
+    let before = files.open(Fd::ROOT, b"keep", Open::CREATE).unwrap();
+    assert_eq!(files.make_dirs(Fd::ROOT, b"keep/d"), Err(Error::NotDirectory));
+    assert_eq!(files.make_dirs(Fd::ROOT, b"a/b/c/d/file1"), Err(Error::NotDirectory));
+    files.remove_all(Fd::ROOT, b"a/b").unwrap();
+    assert_eq!(files.stat_path(Fd::ROOT, b"a/b", false), Err(Error::NotFound));
+    assert_eq!(files.remove_all(Fd::ROOT, b"a/b"), Err(Error::NotFound));
+    assert!(files.stat_path(Fd::ROOT, b"keep", false).is_ok(), "a link is not followed");
+    files.reserve(before, 0, 1 << 20).unwrap();
+    assert_eq!(files.stat(before).unwrap().size, 1 << 20);
+    files.close(before).unwrap();
+    assert!(files.space().used >= 1 << 20);
+    files.remove_all(Fd::ROOT, b"keep").unwrap();
+    assert!(files.space().used <= used + 65_536, "{} bytes more", files.space().used - used);
     assert_eq!(files.fs().store().check(), []);
 }

@@ -33,7 +33,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("esker-volume", &["esker", "esker-stone"], &["knot", "overlay"]),
     ("esker-embedded", &["esker"], &["knot", "ground", "memory", "posix"]),
     ("esker-meter", &[], &[]),
-    ("esker-meter-guest", &["esker", "esker-embedded"], &["knot", "memory", "posix"]),
+    ("esker-meter-guest", &["esker", "esker-embedded"], &["ground", "knot", "memory", "posix"]),
     (
         "esker-cli",
         &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image", "esker-volume"],

@@ -1,0 +1,196 @@
+//! Files backed by a memory of their own: what is read and written at their paths is that memory, until they are
+//! unmounted or the program is upgraded, which may mount them again.
+//!
+//! Neighbours: `files` asks for every call that concerns bytes or sizes; `backing` has the bytes. Invariant: a mounted
+//! inode is held, and neither its name nor its own bytes, which lie below, are changed but by the calls here.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use esker::ground::Memory;
+use esker::posix::{SetAttr, SetTime};
+use esker::{Attr, Error, Ino, Kind, Result};
+
+use crate::backing::{Backed, Backing, MountError};
+use crate::files::{Files, ME};
+use crate::handle::{Fd, Open};
+
+/// Bytes copied at once.
+const COPY_LEN: usize = 256 << 10;
+/// What `st_blocks` counts in.
+const BLOCK: u64 = 512;
+
+struct Mount {
+    ino: Ino,
+    backed: Backed,
+}
+
+/// All that are mounted.
+#[derive(Default)]
+pub(crate) struct Mounts {
+    mounts: Vec<Mount>,
+}
+
+impl Mounts {
+    /// The memory behind an inode.
+    #[inline]
+    pub(crate) fn get(&mut self, ino: Ino) -> Option<&mut Backed> {
+        // Most programs mount nothing.
+        if self.mounts.is_empty() {
+            return None;
+        }
+        self.mounts.iter_mut().find(|mount| mount.ino == ino).map(|mount| &mut mount.backed)
+    }
+
+    /// Attributes of an inode as they are above.
+    pub(crate) fn cover(&self, ino: Ino, attr: Attr) -> Attr {
+        match self.mounts.iter().find(|mount| mount.ino == ino) {
+            Some(mount) => {
+                let size = mount.backed.size();
+                Attr { size, blocks: size.div_ceil(BLOCK), ..attr }
+            }
+            None => attr,
+        }
+    }
+
+    /// Whether the inode is mounted.
+    pub(crate) fn has(&self, ino: Ino) -> bool {
+        self.mounts.iter().any(|mount| mount.ino == ino)
+    }
+
+    /// Whether nothing is mounted.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.mounts.is_empty()
+    }
+
+    fn take(&mut self, ino: Ino) -> Result<Backed> {
+        let index = self.mounts.iter().position(|mount| mount.ino == ino);
+        Ok(self.mounts.swap_remove(index.ok_or(Error::Invalid)?).backed)
+    }
+}
+
+impl<M: Memory> Files<M> {
+    /// Backs a file with a memory of its own, for open handles too. The file is made if it is not there; the bytes that
+    /// it has itself stay below, out of sight.
+    ///
+    /// # Errors
+    /// See [`MountError`]; neither memory has changed then.
+    pub fn mount(
+        &mut self,
+        from: Fd,
+        path: &[u8],
+        memory: Box<dyn Memory>,
+        backing: Backing,
+    ) -> Result<(), MountError> {
+        let backed = Backed::find(memory, backing)?;
+        let fresh = self.stat_path(from, path, true) == Err(Error::NotFound);
+        let fd = self.open(from, path, Open { create: fresh, ..Open::READ })?;
+        let ino = self.ino(fd)?;
+        let mounted = self.mountable(ino).and_then(|()| backed.lay_down());
+        self.close(fd)?;
+        if let Err(error) = mounted {
+            if fresh {
+                self.unlink(from, path)?;
+            }
+            return Err(error.into());
+        }
+        self.fs.hold(ino)?;
+        self.mounts.mounts.push(Mount { ino, backed });
+        Ok(())
+    }
+
+    fn mountable(&self, ino: Ino) -> Result<()> {
+        match self.fs.getattr(ino)?.kind {
+            Kind::File if self.mounts.has(ino) => Err(Error::Busy),
+            Kind::File => Ok(()),
+            Kind::Directory => Err(Error::IsDirectory),
+            _ => Err(Error::Invalid),
+        }
+    }
+
+    /// The file has its own bytes again; the memory, which has those that were written above.
+    ///
+    /// # Errors
+    /// `Invalid` when it is not mounted.
+    pub fn unmount(&mut self, from: Fd, path: &[u8]) -> Result<Box<dyn Memory>> {
+        let ino = self.mounted(from, path)?;
+        let backed = self.mounts.take(ino)?;
+        self.fs.forget(ino, 1);
+        Ok(backed.into_memory())
+    }
+
+    /// Copies a mounted file's bytes into the file below.
+    ///
+    /// # Errors
+    /// `Invalid` when it is not mounted; `NoSpace`: then only the first of them were copied.
+    pub fn store_mounted(&mut self, from: Fd, path: &[u8]) -> Result<()> {
+        let ino = self.mounted(from, path)?;
+        let (fs, backed) = (&self.fs, self.mounts.get(ino).ok_or(Error::Invalid)?);
+        let mut buffer = alloc::vec![0; COPY_LEN];
+        let mut at = 0;
+        loop {
+            let len = backed.read(at, &mut buffer)?;
+            if len == 0 {
+                break;
+            }
+            fs.write(ino, at, &buffer[..len], false)?;
+            at += len as u64;
+        }
+        fs.setattr(&ME, ino, &SetAttr { size: Some(at), ..SetAttr::default() })?;
+        fs.trim(ino)
+    }
+
+    /// Copies the bytes of the file below into the memory of a mounted one.
+    ///
+    /// # Errors
+    /// `Invalid` when it is not mounted; what the memory says: then only the first of them were copied.
+    pub fn init_mounted(&mut self, from: Fd, path: &[u8]) -> Result<()> {
+        let ino = self.mounted(from, path)?;
+        let (fs, backed) = (&self.fs, self.mounts.get(ino).ok_or(Error::Invalid)?);
+        let mut buffer = alloc::vec![0; COPY_LEN];
+        let mut at = 0;
+        loop {
+            let len = fs.peek(ino, at, &mut buffer)?;
+            if len == 0 {
+                break;
+            }
+            backed.write(at, &buffer[..len], self.file_size_max)?;
+            at += len as u64;
+        }
+        backed.set_len(at, self.file_size_max)
+    }
+
+    fn mounted(&self, from: Fd, path: &[u8]) -> Result<Ino> {
+        let dir = self.handles.peek(from)?.ino;
+        let node = self.fs.walk(&ME, dir, path, true)?;
+        self.fs.forget(node.ino, 1);
+        if self.mounts.has(node.ino) { Ok(node.ino) } else { Err(Error::Invalid) }
+    }
+
+    /// As [`Files::write`], for a mounted file that is open for writing.
+    #[inline(never)]
+    pub(crate) fn write_mounted(&mut self, fd: Fd, source: &[u8]) -> Result<usize> {
+        let handle = self.handles.get(fd)?;
+        let ino = handle.ino;
+        let backed = self.mounts.get(ino).ok_or(Error::Invalid)?;
+        if handle.append {
+            handle.at = backed.size();
+        }
+        backed.write(handle.at, source, self.file_size_max)?;
+        handle.at += source.len() as u64;
+        if backed.changed() != Some(self.fs.now()) {
+            self.touch_mounted(ino)?;
+        }
+        Ok(source.len())
+    }
+
+    /// A mounted file's bytes changed: the inode below has the time, once for each.
+    pub(crate) fn touch_mounted(&mut self, ino: Ino) -> Result<()> {
+        let now = self.fs.now();
+        if !self.mounts.get(ino).is_some_and(|backed| backed.changes(now)) {
+            return Ok(());
+        }
+        let mtime = Some(SetTime::At(now));
+        self.fs.setattr(&ME, ino, &SetAttr { mtime, ..SetAttr::default() }).map(drop)
+    }
+}

@@ -1,0 +1,191 @@
+//! Files backed by a memory of their own.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use esker::ground::{Heap, Memory};
+use esker::{Error, Time};
+use esker_embedded::{Backing, BackingHead, Fd, Files, MountError, Open, Settings, Whence};
+
+type Here = Files<&'static Heap>;
+
+static NOW: AtomicI64 = AtomicI64::new(5);
+
+fn now() -> Time {
+    Time { secs: NOW.load(Ordering::Relaxed), nanos: 0 }
+}
+
+/// A memory that outlives whoever uses it.
+fn memory() -> &'static Heap {
+    Box::leak(Box::new(Heap::new()))
+}
+
+fn files(memory: &'static Heap) -> Here {
+    Files::open_memory(memory, now).unwrap()
+}
+
+fn put(files: &mut Here, path: &[u8], bytes: &[u8]) {
+    let file = files.open(Fd::ROOT, path, Open::EMPTY).unwrap();
+    assert_eq!(files.write(file, bytes), Ok(bytes.len()));
+    files.close(file).unwrap();
+}
+
+fn get(files: &mut Here, path: &[u8]) -> Vec<u8> {
+    let file = files.open(Fd::ROOT, path, Open::READ).unwrap();
+    let size = files.stat(file).unwrap().size;
+    assert_eq!(files.stat_path(Fd::ROOT, path, true).unwrap().size, size);
+    let mut bytes = vec![0; size as usize + 1];
+    assert_eq!(files.read(file, &mut bytes), Ok(size as usize));
+    files.close(file).unwrap();
+    bytes.truncate(size as usize);
+    bytes
+}
+
+#[test]
+fn what_is_written_above_is_in_the_memory_and_survives_an_upgrade() {
+    let (home, own) = (memory(), memory());
+    let mut first = files(home);
+    put(&mut first, b"db", b"below");
+    let open = first.open(Fd::ROOT, b"db", Open::WRITE).unwrap();
+    first.mount(Fd::ROOT, b"db", Box::new(own), Backing::Kept).unwrap();
+    assert_eq!(get(&mut first, b"db"), b"", "the memory is a new one");
+    let used = first.space().used;
+    for part in 0..100_u8 {
+        assert_eq!(first.write(open, &[part; 1000]), Ok(1000), "a handle from before");
+    }
+    assert_eq!(first.space().used, used, "nothing of it is below");
+    // An upgrade, with nothing closed.
+    drop(first);
+    let mut later = files(home);
+    assert_eq!(get(&mut later, b"db"), b"below", "not mounted yet");
+    later.mount(Fd::ROOT, b"db", Box::new(own), Backing::Kept).unwrap();
+    let bytes = get(&mut later, b"db");
+    assert!(bytes.chunks(1000).zip(0..).all(|(part, byte)| part == [byte; 1000]));
+    assert_eq!(bytes.len(), 100_000);
+    // Back and forth between the two.
+    later.store_mounted(Fd::ROOT, b"db").unwrap();
+    later.unmount(Fd::ROOT, b"db").unwrap();
+    assert_eq!(get(&mut later, b"db"), bytes);
+    put(&mut later, b"db", b"other bytes");
+    later.mount(Fd::ROOT, b"db", Box::new(own), Backing::Kept).unwrap();
+    assert_eq!(get(&mut later, b"db"), bytes);
+    later.init_mounted(Fd::ROOT, b"db").unwrap();
+    assert_eq!(get(&mut later, b"db"), b"other bytes");
+    assert_eq!(later.fs().store().check(), []);
+}
+
+#[test]
+fn each_call_that_concerns_bytes_is_the_memory_s() {
+    let (home, own) = (memory(), memory());
+    let settings = Settings { file_size_max: 200_000, ..Settings::default() };
+    let mut files = Files::open_memory_with(home, now, &settings).unwrap();
+    files.mount(Fd::ROOT, b"f", Box::new(own), Backing::Kept).unwrap();
+    let file = files.open(Fd::ROOT, b"f", Open::WRITE).unwrap();
+    files.write_at(file, 0, &[7; 50_000]).unwrap();
+    files.set_len(file, 10).unwrap();
+    // What was cut off is not there again, neither behind a gap nor in what is made longer.
+    files.write_at(file, 20_000, b"x").unwrap();
+    files.set_len(file, 60_000).unwrap();
+    let mut bytes = vec![1; 60_001];
+    assert_eq!(files.read_at(file, 0, &mut bytes), Ok(60_000));
+    let mut expected = vec![0; 60_000];
+    expected[..10].fill(7);
+    expected[20_000] = b'x';
+    assert!(bytes[..60_000] == expected);
+    assert_eq!(files.seek(file, -1, Whence::End), Ok(59_999));
+    let end = files.open(Fd::ROOT, b"f", Open { append: true, ..Open::READ }).unwrap();
+    files.write(end, b"end").unwrap();
+    assert_eq!(files.stat(file).unwrap().size, 60_003);
+    assert_eq!(files.write_at(file, 199_999, b"xy"), Err(Error::FileTooBig));
+    assert_eq!(files.set_len(file, 200_001), Err(Error::FileTooBig));
+    let before = files.stat(file).unwrap().mtime;
+    NOW.fetch_add(7, Ordering::Relaxed);
+    files.write_at(file, 0, b"later").unwrap();
+    assert!(files.stat(file).unwrap().mtime.secs >= before.secs + 7);
+    let emptied = files.open(Fd::ROOT, b"f", Open::EMPTY).unwrap();
+    assert_eq!(files.stat(emptied).unwrap().size, 0);
+    // Its name stays, and moves.
+    assert_eq!(files.unlink(Fd::ROOT, b"f"), Err(Error::Busy));
+    files.rename(Fd::ROOT, b"f", Fd::ROOT, b"g").unwrap();
+    files.write(emptied, b"still").unwrap();
+    assert_eq!(files.stat_path(Fd::ROOT, b"g", true).unwrap().size, 5);
+    files.mkdir(Fd::ROOT, b"d").unwrap();
+    let other = files.open(Fd::ROOT, b"other", Open::CREATE).unwrap();
+    files.close(other).unwrap();
+    assert_eq!(files.rename(Fd::ROOT, b"other", Fd::ROOT, b"g"), Err(Error::Busy));
+}
+
+/// Bytes from the first address on, as somebody else keeps them there.
+#[test]
+fn a_memory_of_nothing_but_bytes_is_told_how_long_it_is() {
+    let (home, own) = (memory(), memory());
+    own.grow(65_536).unwrap();
+    own.write(0, b"raw bytes").unwrap();
+    let mut files = files(home);
+    files.mount(Fd::ROOT, b"f", Box::new(own), Backing::Raw { size: 9 }).unwrap();
+    assert_eq!(get(&mut files, b"f"), b"raw bytes");
+    let mut back = [0; 4];
+    files.unmount(Fd::ROOT, b"f").unwrap().read(4, &mut back).unwrap();
+    assert_eq!(&back, b"byte");
+    files.mount(Fd::ROOT, b"f", Box::new(own), Backing::RawPages).unwrap();
+    assert_eq!(get(&mut files, b"f").len(), 65_536);
+}
+
+#[test]
+fn what_cannot_be_mounted_is_named_and_stays_as_it_is() {
+    let (home, own) = (memory(), memory());
+    let mut files = files(home);
+    let mut refused = |memory: &'static Heap, backing| {
+        let mut before = vec![0; memory.size() as usize];
+        memory.read(0, &mut before).unwrap();
+        let refused = files.mount(Fd::ROOT, b"f", Box::new(memory), backing).err();
+        let mut after = vec![0; memory.size() as usize];
+        memory.read(0, &mut after).unwrap();
+        assert!(before == after, "a memory that is refused stays as it is");
+        refused
+    };
+    // The home's own memory, and any that holds another.
+    assert_eq!(refused(home, Backing::Kept), Some(MountError::Foreign));
+    own.grow(1).unwrap();
+    assert_eq!(refused(own, Backing::Kept), Some(MountError::Foreign), "zeros are not nothing");
+    own.grow(8192).unwrap();
+    let head = BackingHead { magic: *b"EskrFile", version: 1, start: 4096, size: own.size() };
+    own.write(0, &head.encode()).unwrap();
+    let needs = own.size() + 4096;
+    assert_eq!(refused(own, Backing::Kept), Some(MountError::Short { needs, has: own.size() }));
+    let far = BackingHead { size: u64::MAX, ..head };
+    own.write(0, &far.encode()).unwrap();
+    assert!(matches!(refused(own, Backing::Kept), Some(MountError::Short { needs: u64::MAX, .. })));
+    own.write(0, &BackingHead { version: 2, ..head }.encode()).unwrap();
+    assert_eq!(refused(own, Backing::Kept), Some(MountError::Version { found: 2 }));
+    own.write(0, &BackingHead { start: 64, ..head }.encode()).unwrap();
+    assert_eq!(refused(own, Backing::Kept), Some(MountError::Foreign));
+    let needs = own.size() + 1;
+    let short = MountError::Short { needs, has: own.size() };
+    assert_eq!(refused(own, Backing::Raw { size: needs }), Some(short));
+    // The paths.
+    let fresh = || Box::new(Heap::new());
+    let kind = |error: Error| Err(MountError::File(error));
+    files.mkdir(Fd::ROOT, b"d").unwrap();
+    assert_eq!(files.mount(Fd::ROOT, b"d", fresh(), Backing::Kept), kind(Error::IsDirectory));
+    assert_eq!(files.mount(Fd::ROOT, b"no/f", fresh(), Backing::Kept), kind(Error::NotFound));
+    files.mount(Fd::ROOT, b"m", fresh(), Backing::Kept).unwrap();
+    assert_eq!(files.mount(Fd::ROOT, b"m", fresh(), Backing::Kept), kind(Error::Busy));
+    assert_eq!(files.unmount(Fd::ROOT, b"f").err(), Some(Error::NotFound), "nothing was made");
+    assert_eq!(files.unmount(Fd::ROOT, b"d").err(), Some(Error::Invalid));
+    assert_eq!(files.store_mounted(Fd::ROOT, b"d"), Err(Error::Invalid));
+    assert_eq!(files.init_mounted(Fd::ROOT, b"none"), Err(Error::NotFound));
+}
+
+/// A memory that cannot grow: the file stays as long as it is, and so do its bytes.
+#[test]
+fn a_full_memory_refuses_what_does_not_fit() {
+    let own = esker::ground::Region::new(Heap::new(), 0, 70_000).unwrap();
+    let mut files = files(memory());
+    files.mount(Fd::ROOT, b"f", Box::new(own), Backing::Kept).unwrap();
+    let file = files.open(Fd::ROOT, b"f", Open::WRITE).unwrap();
+    files.write(file, &[1; 60_000]).unwrap();
+    assert_eq!(files.write(file, &[2; 10_000]), Err(Error::NoSpace));
+    assert_eq!(files.set_len(file, 1 << 40), Err(Error::NoSpace));
+    let bytes = get(&mut files, b"f");
+    assert!(bytes == [1; 60_000]);
+}
