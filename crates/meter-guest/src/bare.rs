@@ -4,9 +4,9 @@ use ic_stable_structures::{DefaultMemoryImpl, Memory};
 
 use crate::Subject;
 
-/// Bytes of the memory for each file.
-const PLACE: u64 = 128 << 20;
-const FILES: usize = 16;
+/// Bytes of the memory for each file but the last.
+const PLACE: u64 = 17 << 20;
+const FILES: usize = 128;
 
 pub struct Bare {
     memory: DefaultMemoryImpl,

@@ -1,32 +1,45 @@
 //! Esker's embedded home, through handles and paths.
 
-use esker::memory::{Home, Options, Resident, Tuning};
-use esker::{Attr, Ino, Kind, Time};
-use esker_embedded::{Fd, Files, Open, Stable, Whence};
+use esker::Time;
+use esker::ground::Memory;
+use esker_embedded::{Backing, Fd, Files, Open, Settings, Stable, Whence};
 use ic_stable_structures::DefaultMemoryImpl;
+use ic_stable_structures::memory_manager::{MemoryId, MemoryManager, VirtualMemory};
 
-use crate::Subject;
+use crate::{BACKED, Subject};
 
-type Memory = Stable<DefaultMemoryImpl>;
-
-pub struct Esker(Files<Memory>);
+pub struct Esker<M: Memory>(Files<M>);
 
 /// Within a message the time stands still.
 const NOW: Time = Time { secs: 1_700_000_000, nanos: 42 };
 
-impl Esker {
+fn files<M: Memory>(memory: M, cache_pages: usize) -> Files<M> {
+    let settings = Settings { cache_pages, ..Settings::default() };
+    Files::open_memory_with(memory, || NOW, &settings).expect("an empty memory")
+}
+
+impl Esker<Stable<DefaultMemoryImpl>> {
     /// With so many pages at hand.
     pub fn new(cache_pages: usize) -> Self {
-        let root = Attr::new(Kind::Directory, 0o755, 0, 0, Ino::ROOT, NOW);
-        let options = Options { size_max: u64::MAX, file_size_max: u64::MAX, root };
-        let memory = Stable::new(DefaultMemoryImpl::default());
-        let tuning = Tuning { cache_pages, ..Tuning::USUAL };
-        let home = Home::<Resident<Memory>>::open_with(memory, &options, &tuning);
-        Self(Files::new(home.expect("an empty memory"), || NOW))
+        Self(files(Stable::new(DefaultMemoryImpl::default()), cache_pages))
     }
 }
 
-impl Subject for Esker {
+impl Esker<Stable<VirtualMemory<DefaultMemoryImpl>>> {
+    /// Its largest files in memories of their own.
+    pub fn mounted() -> Self {
+        let manager = MemoryManager::init(DefaultMemoryImpl::default());
+        let memory = |id| Stable::new(manager.get(MemoryId::new(id)));
+        let mut files = files(memory(200), 1024);
+        for (name, id) in BACKED.iter().zip(20..) {
+            let memory = Box::new(memory(id));
+            files.mount(Fd::ROOT, name.as_bytes(), memory, Backing::Kept).expect("mounts");
+        }
+        Self(files)
+    }
+}
+
+impl<M: Memory> Subject for Esker<M> {
     type Handle = Fd;
 
     fn open(&mut self, path: &str, create: bool) -> Fd {

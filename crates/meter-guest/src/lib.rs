@@ -31,6 +31,12 @@ trait Subject {
     fn rename(&mut self, old: &str, new: &str);
 }
 
+/// The largest files: where files are backed by memories of their own, these are.
+const BACKED: [&str; 12] = [
+    "file", "other", "file0", "file1", "file2", "file3", "file4", "file5", "file6", "file7",
+    "file8", "file9",
+];
+
 /// Runs one row's bench on one subject. The numbers are those of `esker-meter`.
 #[unsafe(no_mangle)]
 pub extern "C" fn run(subject: u32, bench: u32) {
@@ -38,6 +44,7 @@ pub extern "C" fn run(subject: u32, bench: u32) {
         0 => rows::run(bare::Bare::new(), bench),
         1 => rows::run(esker::Esker::new(1024), bench),
         2 => rows::run(esker::Esker::new(16), bench),
+        3 => rows::run(esker::Esker::mounted(), bench),
         #[cfg(feature = "peer")]
         4 | 16 | 64 | 99 => rows::run(peer::Peer::new(subject), bench),
         _ => panic!("no such subject"),

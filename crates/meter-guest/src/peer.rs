@@ -7,7 +7,7 @@ use stable_fs::storage::Storage;
 use stable_fs::storage::stable::StableStorage;
 use stable_fs::storage::types::MountedFileSizePolicy;
 
-use crate::Subject;
+use crate::{BACKED, Subject};
 
 pub struct Peer {
     fs: FileSystem,
@@ -27,11 +27,10 @@ impl Peer {
         }
         let mut fs = FileSystem::new(Box::new(storage)).expect("a new storage");
         if kind == 99 {
-            let names = ["file", "other"].map(str::to_owned).into_iter();
-            for (id, name) in names.chain((0..10).map(|n| format!("file{n}"))).enumerate() {
-                let memory = Box::new(manager.get(MemoryId::new(20 + id as u8)));
+            for (name, id) in BACKED.iter().zip(20..) {
+                let memory = Box::new(manager.get(MemoryId::new(id)));
                 let policy = MountedFileSizePolicy::PreviousOrZero;
-                fs.mount_memory_file(&name, memory, policy).expect("mounts");
+                fs.mount_memory_file(name, memory, policy).expect("mounts");
             }
         }
         let root = fs.root_fd();

@@ -10,8 +10,10 @@ const SEGMENT: usize = 1000;
 const PAGE: usize = 4096;
 
 fn pattern(len: usize) -> Vec<u8> {
-    let mut bytes: Vec<u8> =
-        (0..65_521).map(|index: u32| (index % 251) as u8 ^ (index >> 8) as u8).collect();
+    const BLOCK: usize = 65_521;
+    // Two of the largest must fit a module's memory.
+    let mut bytes = Vec::with_capacity(len.max(BLOCK));
+    bytes.extend((0..BLOCK as u32).map(|index| (index % 251) as u8 ^ (index >> 8) as u8));
     while bytes.len() < len {
         let more = bytes.len().min(len - bytes.len());
         bytes.extend_from_within(..more);

@@ -10,7 +10,7 @@ mod host;
 mod instrument;
 mod weight;
 
-pub use guest::build;
+pub use guest::{build, build_example};
 pub use host::{Row, run};
 pub use instrument::{instrument, names};
 
@@ -19,6 +19,7 @@ pub const SUBJECTS: &[(u32, &str)] = &[
     (0, "bare memory"),
     (1, "Esker"),
     (2, "Esker, 16 pages at hand"),
+    (3, "Esker mounted"),
     (4, "stable-fs 4K"),
     (16, "stable-fs 16K"),
     (64, "stable-fs 64K"),

@@ -1,9 +1,10 @@
 //! No row of Esker's costs more than it did: figures are counted, not timed, and the same on any machine.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use esker_meter::{build, instrument, run};
+
+use crate::target;
 
 /// Esker, as the guest knows it.
 const ESKER: u32 = 1;
@@ -12,7 +13,7 @@ const SLACK: f64 = 1.02;
 
 /// What is written down: bench, row, millions of instructions.
 fn written() -> BTreeMap<(u32, String), f64> {
-    let lines = include_str!("../figures.txt").lines().filter(|line| !line.starts_with('#'));
+    let lines = include_str!("../../figures.txt").lines().filter(|line| !line.starts_with('#'));
     let cells = lines.map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
     let row = |cells: Vec<&str>| match cells[..] {
         [bench, row, figure] => ((bench.parse().unwrap(), row.to_owned()), figure.parse().unwrap()),
@@ -21,20 +22,9 @@ fn written() -> BTreeMap<(u32, String), f64> {
     cells.map(row).collect()
 }
 
-fn has_target() -> bool {
-    let mut sysroot = Command::new("rustc");
-    sysroot.args(["--print", "target-libdir"]);
-    sysroot.args(["--target", "wasm32-unknown-unknown"]);
-    let found = sysroot.output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
-    let there = found.is_some_and(|path| std::path::Path::new(path.trim()).exists());
-    assert!(there || std::env::var("ESKER_CI").as_deref() != Ok("1"), "no wasm32 target");
-    there
-}
-
 #[test]
 fn no_row_has_grown() {
-    if !has_target() {
-        eprintln!("SKIPPED: no target wasm32-unknown-unknown");
+    if !target::has_wasm() {
         return;
     }
     let module = instrument(&build(false).unwrap(), false).unwrap();
