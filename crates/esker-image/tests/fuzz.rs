@@ -22,7 +22,7 @@ use esker_stone::superblock::DATA;
 use esker_stone::{Codec, Superblock};
 
 use kit::parts::{Parts, WRITING, put_together, put_together_with, take_apart};
-use kit::{Picture, open, open_with, options, pack, picture};
+use kit::{Picture, open, open_with, options, pack, pack_sounds, picture};
 
 /// More than this at any time is too much for images of some hundred KiB: a block may be as long as the format allows,
 /// and its base too, but no more of them are needed at once.
@@ -361,6 +361,7 @@ fn sources() -> Vec<Parts> {
         assert!(again == picture(&open(image).unwrap()).unwrap());
         all.push(parts);
     }
+    all.push(take_apart(&pack_sounds(options(Codec::Zstd, 1))));
     all.push(take_apart(&pack(options(Codec::Zstd, 1), true)));
     all
 }

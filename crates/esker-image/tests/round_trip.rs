@@ -4,16 +4,16 @@ mod kit;
 
 use esker::store::View as _;
 use esker::{Error, Ino, Name, XattrName};
-use esker_image::pack::{LEVELS, Options, Packer, copy};
+use esker_image::pack::{Category, LEVELS, Options, Packer, copy};
 use esker_image::{Cache, Depth, Image, verify};
-use esker_stone::{Codec, Start};
+use esker_stone::{Codec, Start, Transform};
 
-use kit::{open, open_with, options, pack, picture, shared};
+use kit::{open, open_with, options, pack, pack_sounds, picture, shared};
 
 #[test]
 fn a_rich_tree_reads_as_it_was_packed_with_every_codec() {
     let plain = picture(&open(pack(options(Codec::None, 0), true)).unwrap()).unwrap();
-    assert_eq!(plain.len(), 17 + 3003);
+    assert_eq!(plain.len(), 17 + 3006);
     let holes = plain[&b"/dir/deep/holes"[..]].as_ref().unwrap();
     assert_eq!(holes.bytes[8192..8492], kit::noise(2, 300));
     let end = 8492 + (1 << 40);
@@ -33,7 +33,7 @@ fn a_rich_tree_reads_as_it_was_packed_with_every_codec() {
         assert!(seen == plain, "{codec:?} differs");
         let report = verify(&image, Depth::Plain, &mut |_| {});
         assert_eq!(report.findings, [], "{codec:?}");
-        assert!(report.pages > 50 && report.blocks > 10 && report.names == 3019);
+        assert!(report.pages > 50 && report.blocks > 10 && report.names == 3022);
     }
 }
 
@@ -103,6 +103,32 @@ fn an_image_behind_something_else_is_found() {
 }
 
 #[test]
+fn categories_part_ways_and_come_out_as_they_went_in() {
+    let bytes = pack_sounds(options(Codec::Zstd, 3));
+    let image = open(bytes).unwrap();
+    let seen = picture(&image).unwrap();
+    let bytes = |path: &[u8]| seen[path].as_ref().unwrap().bytes.clone();
+    assert!(bytes(b"/one.wav").starts_with(&kit::wave(1, 2000)));
+    assert!(bytes(b"/packed").starts_with(&kit::chance(2500)));
+    let rows = (0..4).map(|slot| {
+        let block = esker_stone::rows::extents::BlockName { segment: 3, slot };
+        image.block_row(block).unwrap()
+    });
+    let mut found: Vec<_> = rows.map(|row| (row.category, row.transform, row.codec)).collect();
+    found.sort_by_key(|row| row.0);
+    let right = [
+        (Category::Usual, Transform::None, Codec::Zstd),
+        (Category::Packed, Transform::None, Codec::None),
+        (Category::Mono, Transform::Mono, Codec::Zstd),
+        (Category::Stereo, Transform::Stereo, Codec::Zstd),
+    ];
+    assert_eq!(
+        found,
+        right.map(|(category, transform, codec)| (category.number(), transform, codec))
+    );
+}
+
+#[test]
 fn what_is_not_there_is_not_found() {
     for large in [false, true] {
         let image = open(pack(options(Codec::Zstd, 3), large)).unwrap();
@@ -148,7 +174,7 @@ fn a_listing_goes_on_where_it_stopped() {
             break;
         }
     }
-    assert_eq!(names.len(), 3003);
+    assert_eq!(names.len(), 3006);
     assert!(names.windows(2).all(|two| two[0] < two[1]));
     image.entries(many, Cursor(u64::MAX), true, &mut |_| panic!("behind the end")).unwrap();
 }

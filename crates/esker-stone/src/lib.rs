@@ -13,7 +13,7 @@
 //! | group.rs, column.rs, strings.rs, key.rs | rows in columns |
 //! | cache.rs | what was decoded, within one limit |
 //! | ahead.rs | what is likely to be asked for next, decoded meanwhile |
-//! | codec/, check.rs | compression, checksums, hashes |
+//! | codec/, transform.rs, check.rs | compression, what comes before it, checksums, hashes |
 //! | source.rs, error.rs, limits.rs | where bytes come from, what can be wrong with them, how much there may be |
 //!
 //! Invariant: every byte that comes in is hostile until it was checked; nothing panics on any of them.
@@ -37,6 +37,7 @@ pub mod rows;
 mod source;
 mod strings;
 pub mod superblock;
+mod transform;
 pub mod tree;
 
 pub use check::{Hash, hash, hex};
@@ -47,3 +48,4 @@ pub use page::{PageRef, Sealed};
 pub use rest::{Rest, Start};
 pub use source::ReadAt;
 pub use superblock::Superblock;
+pub use transform::Transform;

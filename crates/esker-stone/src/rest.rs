@@ -15,6 +15,7 @@ use crate::rows::blocks::{BlockRow, ORIGIN_SEGMENT_MASK};
 use crate::rows::extents::BlockName;
 use crate::source::ReadAt;
 use crate::superblock::{DATA, MAGIC, ROOTS, Superblock, TABLES};
+use crate::transform;
 
 /// Units that a decoder's reader loads at once.
 const UNITS_AT_ONCE: usize = 4;
@@ -237,13 +238,7 @@ impl<R: ReadAt> Rest<R> {
     /// # Errors
     /// Whatever reading meets.
     pub fn block(&self, name: BlockName, row: &BlockRow, base: &[u8]) -> Result<Vec<u8>> {
-        let stored = self.stored_block(name, row)?;
-        if row.codec == crate::codec::Codec::None && row.stored == row.plain {
-            return Ok(stored);
-        }
-        let mut plain = vec![0; row.plain as usize];
-        row.codec.decode(&stored, base, &mut plain)?;
-        Ok(plain)
+        row.open(self.stored_block(name, row)?, base)
     }
 
     /// The first `len` plain bytes of a block, or all of them where the codec cannot stop early.
@@ -273,9 +268,14 @@ impl<R: ReadAt> Rest<R> {
             loaded: Vec::new(),
             taken: 0,
         };
-        let mut plain = vec![0; len];
+        // A transform is undone chunk by chunk.
+        let mut plain = vec![0; len.next_multiple_of(transform::CHUNK_LEN).min(whole)];
         match row.codec.decode_head(&mut units, base, whole, &mut plain) {
-            Some(done) => done.map(|()| plain),
+            Some(done) => done.map(|()| {
+                row.transform.undo(&mut plain);
+                plain.truncate(len);
+                plain
+            }),
             None => self.block(name, row, base),
         }
     }

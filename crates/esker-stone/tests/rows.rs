@@ -7,7 +7,7 @@ use esker_stone::rows::inodes::{Inode, Inodes};
 use esker_stone::rows::names::{Named, Names};
 use esker_stone::rows::pages::{Child, Inner};
 use esker_stone::rows::xattrs::{Xattr, Xattrs};
-use esker_stone::{Codec, Measure, PageRef};
+use esker_stone::{Codec, Measure, PageRef, Transform};
 use proptest::prelude::*;
 
 const KINDS: [Kind; 7] = [
@@ -219,6 +219,7 @@ proptest! {
             let units = (stored as usize).div_ceil(64 << 10);
             BlockRow {
                 at, stored, plain, codec: Codec::numbered(codec).unwrap(),
+                transform: Transform::numbered(stored as u64 % 3).unwrap(),
                 base: base.map(|(segment, slot)| BlockName { segment, slot }),
                 checksums: vec![sum; units], hash: hashed.then_some(hash), category,
             }

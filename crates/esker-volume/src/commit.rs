@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use esker::Ino;
-use esker_stone::Sealed;
 use esker_stone::key::{self, kind};
 use esker_stone::rows::blocks::{BlockRow, Blocks};
 use esker_stone::rows::extents::{BlockName, Content, Extent, Piece, Place};
@@ -15,6 +14,7 @@ use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::places::Listing;
 use esker_stone::rows::xattrs::Xattr;
+use esker_stone::{Sealed, Transform};
 
 use crate::delta::Delta;
 use crate::device::{Device, Fault};
@@ -243,6 +243,7 @@ impl<D: Device> Writer<'_, D> {
             stored: stored.len() as u32,
             plain: self.plain.len() as u32,
             codec,
+            transform: Transform::None,
             base: None,
             checksums: BlockRow::covered(block).checksums(&stored),
             hash: None,

@@ -384,9 +384,7 @@ impl<D: Device> Stack<'_, D> {
             Some(_) => return Err(esker_stone::Damage::BaseOfBase.into()),
         };
         let stored = self.stored_block(block, &row)?;
-        let mut plain = vec![0; row.plain as usize];
-        row.codec.decode(&stored, base.as_deref().map_or(&[], Vec::as_slice), &mut plain)?;
-        Ok(plain)
+        Ok(row.open(stored, base.as_deref().map_or(&[], Vec::as_slice))?)
     }
 
     /// The stored bytes of a block, checked.

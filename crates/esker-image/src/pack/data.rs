@@ -1,52 +1,51 @@
 //! Bytes of files: cut into pieces, each stored once, gathered into blocks.
 //!
-//! Above: `packer`. Below: `pool`. Invariant: a place that was given out is in a block that has been, or will be,
-//! given to the pool; pieces of equal hash have the same place.
+//! Above: `packer`. Below: `contents`, `repeats`, `alike`, `order`, `spool`, `pool`. A piece that was there before is known by
+//! its hash; of others, stretches that were there before are found byte by byte. What is left goes to the spool, unit by
+//! unit, and from there into blocks: in its order as it comes, or at the end in an order that puts like to like.
+//! Invariant: a unit that was placed is in a block that has been, or will be, given to the pool.
 
-use std::collections::HashMap;
 use std::io::Write;
 
 use esker_stone::Setting;
 use esker_stone::check::{Hash, hash, hash_of_hashes};
-use esker_stone::rows::extents::{BlockName, Piece, Place};
+use esker_stone::rows::extents::{BlockName, Piece};
 use esker_stone::superblock::DATA;
 
+use super::category::Category;
+use super::contents::{Contents, Part, Source};
+use super::explain::Choices;
+use super::order::grown;
 use super::pool::{Pool, Written};
-use super::{Error, Options, Result};
+use super::repeats::{Repeats, Stretch};
+use super::spool::{Scratch, Spool};
+use super::units::{UnitId, Units};
+use super::{Error, Options, Result, sound};
 use crate::Image;
 
-/// Longest piece that is stored once.
-const PIECE_LEN: usize = 1 << 20;
-/// Bytes that the tables take for each piece or content, in about.
-const KNOWN_LEN: u64 = 96;
-
-/// A piece of a file, packed small.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Part {
-    len: u64,
-    /// Of the block; 0: it is a hole.
-    segment: u64,
-    slot: u32,
-    offset: u32,
-}
-
-impl Part {
-    fn goes_on_at(&self, place: Place) -> bool {
-        let same = place.block == BlockName { segment: self.segment, slot: self.slot };
-        same && u64::from(self.offset) + self.len == u64::from(place.offset)
-    }
-}
+/// Plain bytes that are hashed as one, and known again by that.
+pub(super) const PIECE_LEN: usize = 1 << 20;
 
 /// Everything about the bytes.
 pub(super) struct Data<W> {
     pool: Pool<W>,
     setting: Setting,
     block_len: usize,
-    /// The block that is being filled.
-    open: Vec<u8>,
-    /// Where pieces are, by their hash.
-    places: HashMap<Hash, Place>,
+    alike: bool,
+    spool: Spool,
+    repeats: Option<Repeats>,
+    units: Units,
+    /// The block that is being filled, of each category.
+    open: [Open; Category::ALL.len()],
+    /// How many blocks were begun.
+    begun: u32,
+    /// The slot of each block, in the order in which they were begun.
+    slots: Vec<u32>,
+    /// Where units came to lie, those that have a place: which block, by that order, and where in it.
+    places: Vec<(u32, u32)>,
     contents: Contents,
+    /// What was chosen so far.
+    choices: Choices,
     /// Bytes that were there already.
     pub saved: u64,
     /// Bytes of all blocks.
@@ -55,48 +54,11 @@ pub(super) struct Data<W> {
     pub largest: u64,
 }
 
-/// What files hold: each content once, as its parts.
-#[derive(Debug, Default)]
-pub(super) struct Contents {
-    /// Contents by their hash.
-    known: HashMap<Hash, u32>,
-    /// For each content, the end of its parts.
-    ends: Vec<u32>,
-    parts: Vec<Part>,
-}
-
-impl Contents {
-    /// How many there are.
-    pub const fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// The number of a content.
-    fn number(&mut self, own: Hash, parts: &[Part]) -> u32 {
-        if let Some(&number) = self.known.get(&own) {
-            return number;
-        }
-        let number = self.ends.len() as u32;
-        self.parts.extend(parts);
-        self.ends.push(self.parts.len() as u32);
-        self.known.insert(own, number);
-        number
-    }
-
-    /// The pieces of a content.
-    pub fn pieces(&self, content: u32) -> impl Iterator<Item = Piece> {
-        let content = content as usize;
-        let start = content.checked_sub(1).and_then(|before| self.ends.get(before));
-        let start = start.map_or(0, |&end| end as usize);
-        let end = self.ends.get(content).map_or(start, |&end| end as usize);
-        self.parts[start..end].iter().map(|part| Piece {
-            len: part.len,
-            place: (part.segment != 0).then_some(Place {
-                block: BlockName { segment: part.segment, slot: part.slot },
-                offset: part.offset,
-            }),
-        })
-    }
+/// A block that is being filled.
+#[derive(Default)]
+struct Open {
+    number: u32,
+    plain: Vec<u8>,
 }
 
 /// A file on its way in.
@@ -105,20 +67,31 @@ pub struct Incoming {
     piece: Vec<u8>,
     parts: Vec<Part>,
     hashes: Vec<Hash>,
+    /// Pieces by their hashes, and where they begin.
+    pieces: Vec<(Hash, u64)>,
+    /// What its beginning says that it is.
+    said: Option<Category>,
     size: u64,
     data: u64,
 }
 
 impl<W: Write> Data<W> {
-    pub fn start(options: &Options, output: W) -> Result<Self> {
+    pub fn start(options: &Options, output: W, scratch: Box<dyn Scratch>) -> Result<Self> {
         let (threads, room) = super::packer::workers(options)?;
         Ok(Self {
             pool: Pool::start(threads, room, output)?,
             setting: options.data,
             block_len: options.block_len,
-            open: Vec::new(),
-            places: HashMap::new(),
+            alike: options.alike,
+            spool: Spool::new(scratch),
+            repeats: options.repeats.map(Repeats::new),
+            units: Units::new(options.block_len, options.alike),
+            open: Default::default(),
+            begun: 0,
+            slots: Vec::new(),
+            places: Vec::new(),
             contents: Contents::default(),
+            choices: Choices { repeats: options.repeats, ..Choices::default() },
             saved: 0,
             stored_plain: 0,
             largest: 0,
@@ -127,8 +100,9 @@ impl<W: Write> Data<W> {
 
     /// Bytes that the tables take, in about.
     pub fn bytes(&self) -> u64 {
-        let known = self.places.len() + self.contents.len();
-        known as u64 * KNOWN_LEN + self.contents.parts.len() as u64 * 24
+        let repeats = self.repeats.as_ref().map_or(0, Repeats::memory);
+        let places = self.places.capacity() as u64 * 8;
+        self.contents.memory() + self.spool.memory() + self.units.memory() + repeats + places
     }
 
     /// Stored bytes so far.
@@ -136,27 +110,21 @@ impl<W: Write> Data<W> {
         self.pool.written()
     }
 
-    /// Longest piece.
-    pub fn piece_len(&self) -> usize {
-        PIECE_LEN.min(self.block_len)
-    }
-
-    /// A piece that is stored elsewhere.
-    pub fn know(&mut self, piece: Hash, place: Place) {
-        self.places.entry(piece).or_insert(place);
+    /// A piece that is stored in a base.
+    pub fn know(&mut self, piece: Hash, places: &[Piece]) {
+        self.contents.base_piece(piece, places);
     }
 
     /// More bytes of a file.
     pub fn data(&mut self, file: &mut Incoming, mut bytes: &[u8]) -> Result<()> {
         file.size += bytes.len() as u64;
         file.data += bytes.len() as u64;
-        let limit = self.piece_len();
         while !bytes.is_empty() {
-            let room = limit - file.piece.len();
+            let room = PIECE_LEN - file.piece.len();
             let (now, rest) = bytes.split_at(room.min(bytes.len()));
             file.piece.extend_from_slice(now);
             bytes = rest;
-            if file.piece.len() == limit {
+            if file.piece.len() == PIECE_LEN {
                 self.cut(file)?;
             }
         }
@@ -172,61 +140,110 @@ impl<W: Write> Data<W> {
             words[..8].copy_from_slice(&len.to_le_bytes());
             words[8..12].copy_from_slice(b"hole");
             file.hashes.push(words);
-            file.parts.push(Part { len, segment: 0, slot: 0, offset: 0 });
+            file.parts.push(Part { len, source: Source::Hole });
         }
         Ok(())
     }
 
-    /// Ends the piece at hand: stores it, or finds that it is stored.
+    /// Ends the piece at hand: stores what is new in it.
     fn cut(&mut self, file: &mut Incoming) -> Result<()> {
         if file.piece.is_empty() {
             return Ok(());
         }
+        if file.hashes.is_empty() {
+            file.said = sound::category(&file.piece);
+        }
         let own = hash(&file.piece);
         let len = file.piece.len() as u64;
-        let place = match self.places.get(&own) {
-            Some(&place) => {
-                self.saved += len;
-                place
-            }
-            None => {
-                let place = self.append(&file.piece)?;
-                self.places.insert(own, place);
-                place
-            }
-        };
+        file.pieces.push((own, file.parts.iter().map(|part| part.len).sum()));
+        if let Some(seen) = self.contents.seen(&own, len) {
+            self.saved += len;
+            seen.into_iter().for_each(|part| self.contents.join(&mut file.parts, part));
+        } else {
+            self.take(file)?;
+        }
         file.hashes.push(own);
         file.piece.clear();
-        match file.parts.last_mut() {
-            // One stretch of a block is one piece, however it was cut.
-            Some(last) if last.goes_on_at(place) => last.len += len,
-            _ => {
-                let BlockName { segment, slot } = place.block;
-                file.parts.push(Part { len, segment, slot, offset: place.offset });
+        Ok(())
+    }
+
+    /// Takes a piece apart that was not there before as a whole.
+    fn take(&mut self, file: &mut Incoming) -> Result<()> {
+        let (mut address, mut at) = (self.spool.len(), 0);
+        let stretches = match &mut self.repeats {
+            Some(repeats) => {
+                let behind = file.parts.last().and_then(|last| match last.source {
+                    Source::Again(at) if at + last.len < address => Some(at + last.len),
+                    _ => None,
+                });
+                repeats.take(&file.piece, behind, &mut self.spool)?
             }
+            None => {
+                self.spool.append(&file.piece)?;
+                vec![Stretch::New(file.piece.len())]
+            }
+        };
+        for stretch in stretches {
+            let (source, len) = match stretch {
+                Stretch::Known(at, len) => {
+                    self.saved += len as u64;
+                    self.choices.repeated += len as u64;
+                    (Source::Again(at), len)
+                }
+                Stretch::New(len) => {
+                    self.units.push(&file.piece[at..at + len], file.said);
+                    address += len as u64;
+                    (Source::Spool(address - len as u64), len)
+                }
+            };
+            at += len;
+            let part = Part { len: len as u64, source };
+            self.contents.join(&mut file.parts, part);
+        }
+        self.place_some()
+    }
+
+    /// Gives units that have ended their places, if they come in their order.
+    fn place_some(&mut self) -> Result<()> {
+        while !self.alike && self.places.len() < self.units.count() {
+            let place = self.place(self.places.len() as UnitId)?;
+            self.places.push(place);
         }
         Ok(())
     }
 
-    fn append(&mut self, piece: &[u8]) -> Result<Place> {
-        if self.open.len() + piece.len() > self.block_len {
-            self.close()?;
+    /// Puts a unit into the block at hand of its category, or the next one.
+    fn place(&mut self, unit: UnitId) -> Result<(u32, u32)> {
+        let (start, end) = self.units.range(unit);
+        let (len, category) = ((end - start) as usize, self.units.category(unit));
+        let alignment = category.alignment();
+        let filled = self.open[category as usize].plain.len().next_multiple_of(alignment);
+        if filled + len > self.block_len {
+            self.close(category)?;
         }
-        let block = BlockName { segment: DATA, slot: self.pool.next_slot() };
-        let offset = self.open.len() as u32;
-        self.open.extend_from_slice(piece);
-        Ok(Place { block, offset })
+        let open = &mut self.open[category as usize];
+        if open.plain.is_empty() {
+            open.number = self.begun;
+            self.begun += 1;
+        }
+        let offset = open.plain.len().next_multiple_of(alignment);
+        open.plain.resize(offset + len, 0);
+        self.spool.read(start, &mut open.plain[offset..])?;
+        Ok((open.number, offset as u32))
     }
 
-    /// Gives the block that is being filled to the pool.
-    fn close(&mut self) -> Result<()> {
-        if self.open.is_empty() {
+    /// Gives the block of a category that is being filled to the pool.
+    fn close(&mut self, category: Category) -> Result<()> {
+        let Open { number, plain } = std::mem::take(&mut self.open[category as usize]);
+        if plain.is_empty() {
             return Ok(());
         }
-        let plain = std::mem::take(&mut self.open);
         self.stored_plain += plain.len() as u64;
         self.largest = self.largest.max(plain.len() as u64);
-        self.pool.push(plain, self.setting)
+        let number = number as usize;
+        self.slots.resize(self.slots.len().max(number + 1), 0);
+        self.slots[number] = self.pool.next_slot();
+        self.pool.push(plain, category.setting(self.setting), category)
     }
 
     /// Takes over all blocks of an image, as they are stored there, each checked.
@@ -253,26 +270,36 @@ impl<W: Write> Data<W> {
         let (mut parts, mut words) = (Vec::new(), Vec::new());
         let (mut size, mut data) = (0, 0);
         for Piece { len, place } in pieces {
-            let none = Place { block: BlockName { segment: 0, slot: 0 }, offset: 0 };
-            let Place { block: BlockName { segment, slot }, offset } = place.unwrap_or(none);
             size += len;
             data += if place.is_some() { len } else { 0 };
+            let (segment, slot, offset) = place
+                .map_or((0, 0, 0), |place| (place.block.segment, place.block.slot, place.offset));
             for word in [len, segment, slot.into(), offset.into()] {
                 words.extend(word.to_le_bytes());
             }
-            parts.push(Part { len, segment, slot, offset });
+            parts.push(match place {
+                Some(place) => self.contents.there(len, place),
+                None => Part { len, source: Source::Hole },
+            });
         }
-        (self.contents.number(hash(&words), &parts), size, data)
+        (self.contents.number(hash(&words), &parts, &[]), size, data)
     }
 
     /// Ends a file: the number of its content, its size, and how much of it is data.
     pub fn finish_file(&mut self, mut file: Incoming) -> Result<(u32, u64, u64)> {
         self.cut(&mut file)?;
+        self.units.end_file();
+        self.place_some()?;
         let own = match &file.hashes[..] {
             [one] => *one,
             many => hash_of_hashes(many),
         };
-        Ok((self.contents.number(own, &file.parts), file.size, file.data))
+        Ok((self.contents.number(own, &file.parts, &file.pieces), file.size, file.data))
+    }
+
+    /// What was chosen.
+    pub fn choices(&self) -> Choices {
+        Choices { units: self.units.count() as u64, ..self.choices.clone() }
     }
 
     /// What files hold.
@@ -280,13 +307,53 @@ impl<W: Write> Data<W> {
         &self.contents
     }
 
-    /// Writes the last block; nothing may come in any more, but pieces can still be asked for.
+    /// The pieces of a content; every unit must have its place.
+    pub fn pieces(&self, content: u32) -> Vec<Piece> {
+        self.contents.pieces(content, &self.units)
+    }
+
+    /// Places all units and gives the last blocks away; nothing may come in any more, but pieces can be asked for.
     pub fn flush(&mut self) -> Result<()> {
-        self.close()
+        self.units.close();
+        // What was remembered is not needed any more, and blocks want the memory.
+        self.repeats = None;
+        if self.alike {
+            self.place_alike()?;
+        } else {
+            self.place_some()?;
+        }
+        for category in Category::ALL {
+            self.close(category)?;
+        }
+        let slot = |(number, offset)| (self.slots[number as usize], offset);
+        let places = std::mem::take(&mut self.places).into_iter().map(slot).collect();
+        self.contents.lie(places);
+        Ok(())
+    }
+
+    /// Gives all units their places, like beside like; what is of another category comes last, in its order.
+    fn place_alike(&mut self) -> Result<()> {
+        let (likes, all) = (self.units.likes(), 0..self.units.count() as UnitId);
+        self.choices.alike = Some(likes.len() as u64);
+        let usual = |&unit: &UnitId| self.units.category(unit) == Category::Usual;
+        let len = |unit| {
+            let (start, end) = self.units.range(unit);
+            if usual(&unit) { (end - start) as u32 } else { 0 }
+        };
+        let lens: Vec<u32> = all.clone().map(len).collect();
+        let mut order = grown(&lens, &likes, self.block_len);
+        drop((likes, lens));
+        order.extend(all.filter(|unit| !usual(unit)));
+        let mut places = vec![(0, 0); order.len()];
+        for unit in order {
+            places[unit as usize] = self.place(unit)?;
+        }
+        self.places = places;
+        Ok(())
     }
 
     /// Waits for everything to be written.
-    pub fn finish(self) -> Result<(Written<W>, Contents)> {
-        Ok((self.pool.finish()?, self.contents))
+    pub fn finish(self) -> Result<(Written<W>, Contents, Units)> {
+        Ok((self.pool.finish()?, self.contents, self.units))
     }
 }

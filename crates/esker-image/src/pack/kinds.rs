@@ -1,14 +1,16 @@
 //! What became of files of each kind, for whoever wants to know where the space went.
 //!
-//! Above: `packer`, at its end. Invariant: what is stored counts once, with the first file that has it; a block's
+//! Above: `packer`, at its end. Invariant: what is stored counts once, with the file that brought it; a block's
 //! stored bytes count for its pieces by their plain lengths.
 
 use std::collections::BTreeMap;
 
 use esker_stone::rows::blocks::{BlockRow, ORIGIN_SEGMENT_MASK};
+use esker_stone::rows::extents::Place;
 
-use super::data::Contents;
+use super::contents::Contents;
 use super::tree::{Held, NodeId, Tree};
+use super::units::Units;
 
 /// Longest ending of a name that is taken for a kind.
 const ENDING_LEN_MAX: usize = 8;
@@ -47,15 +49,21 @@ fn kind(name: &[u8]) -> String {
     String::new()
 }
 
+/// What is stored, and where.
+pub(super) struct Stored<'a> {
+    pub contents: &'a Contents,
+    pub units: &'a Units,
+    pub rows: &'a [BlockRow],
+}
+
 /// All kinds, those with the most stored bytes first.
 pub(super) fn kinds(
     tree: &Tree,
     nodes: impl Iterator<Item = NodeId>,
-    contents: &Contents,
-    rows: &[BlockRow],
+    stored: &Stored<'_>,
 ) -> Vec<KindUse> {
     let mut found: BTreeMap<String, KindUse> = BTreeMap::new();
-    let (mut counted, mut owned) = (vec![false; tree.len()], vec![false; contents.len()]);
+    let (mut counted, mut owned) = (vec![false; tree.len()], vec![false; stored.contents.len()]);
     for id in nodes {
         let Held::Names(names) = &tree.node(id).held else { continue };
         for (name, &child) in names {
@@ -66,12 +74,15 @@ pub(super) fn kinds(
             let own = found.entry(kind(name)).or_default();
             own.files += 1;
             let first = !std::mem::replace(&mut owned[content as usize], true);
-            for piece in contents.pieces(content) {
-                let Some(place) = piece.place else { continue };
-                own.bytes += piece.len;
-                let row = rows.get(place.block.slot as usize).filter(|row| row.plain > 0);
-                let here = place.block.segment <= ORIGIN_SEGMENT_MASK;
-                if let Some(row) = row.filter(|_| here && first) {
+            own.bytes += stored.contents.data(content);
+            if !first {
+                continue;
+            }
+            for piece in stored.contents.own_pieces(content, stored.units) {
+                let here = |place: &Place| place.block.segment <= ORIGIN_SEGMENT_MASK;
+                let Some(place) = piece.place.filter(here) else { continue };
+                let row = stored.rows.get(place.block.slot as usize).filter(|row| row.plain > 0);
+                if let Some(row) = row {
                     let (stored, plain) = (u128::from(row.stored), u128::from(row.plain));
                     own.stored += (u128::from(piece.len) * stored / plain) as u64;
                 }

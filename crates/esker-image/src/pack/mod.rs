@@ -5,27 +5,50 @@
 //! | mod.rs | what the image shall be like |
 //! | tree.rs | the tree while it is gathered, in memory |
 //! | data.rs | bytes cut into pieces, each stored once, gathered into blocks |
+//! | contents.rs | what files hold, and where it came to lie |
+//! | spool.rs | plain bytes that wait for their blocks |
+//! | gear.rs | rolling hashes, and the places that they pick out |
+//! | repeats.rs | stretches that were there before, wherever they begin and end |
+//! | units.rs | stretches of them that go into a block as one |
+//! | category.rs | what kind of data that is |
+//! | sound.rs | sound among it |
+//! | alike.rs | what has much in common with what |
+//! | order.rs | blocks grown from what is alike |
 //! | pool.rs | blocks compressed by all cores, written in their order |
 //! | packer.rs | all of it together, and the end: numbers, layer, index, roots |
 //! | from_view.rs | packing what another home holds |
+//! | explain.rs | what was chosen |
 //! | kinds.rs | what became of files of each kind |
 //!
 //! Invariant: what comes out depends on what goes in and on the options, not on time, threads or memory.
 
+mod alike;
+mod category;
+mod contents;
 mod data;
+mod explain;
 mod from_view;
+mod gear;
 mod kinds;
+mod order;
 mod packer;
 mod pool;
+mod repeats;
+mod sound;
+mod spool;
 mod tree;
+mod units;
 
 use esker_stone::limits::{BLOCK_LEN_MAX, PAGE_LEN};
 use esker_stone::{Codec, Setting};
 
+pub use category::Category;
 pub use data::Incoming;
+pub use explain::{CategoryUse, Choices};
 pub use from_view::{Guide, copy, copy_adopted, copy_into, xattrs};
 pub use kinds::KindUse;
 pub use packer::{Packed, Packer};
+pub use spool::Scratch;
 pub use tree::{Meta, NodeId, Times};
 
 /// How an image shall be.
@@ -37,6 +60,11 @@ pub struct Options {
     pub pages: Setting,
     /// Plain bytes of a block, at most.
     pub block_len: usize,
+    /// The shortest stretch that is looked for in everything that came before; none: only files, and pieces of them,
+    /// that were there as a whole.
+    pub repeats: Option<usize>,
+    /// Whether what is alike goes into the same block, or everything into the next one.
+    pub alike: bool,
     /// Plain bytes of a page, in about.
     pub page_len: usize,
     /// Which times are kept.
@@ -52,18 +80,19 @@ pub struct Options {
 /// Levels: how hard to try.
 pub const LEVELS: usize = 10;
 
-/// Codec, its level, and the length of blocks in MiB, of each level.
-const BY_LEVEL: [(Codec, i32, usize); LEVELS] = [
-    (Codec::None, 0, 1),
-    (Codec::Lz4, 1, 1),
-    (Codec::Zstd, 1, 1),
-    (Codec::Zstd, 3, 2),
-    (Codec::Zstd, 7, 4),
-    (Codec::Zstd, 12, 8),
-    (Codec::Zstd, 19, 8),
-    (Codec::Zstd, 22, 16),
-    (Codec::Xz, 9, 16),
-    (Codec::Xz, 9, 64),
+/// Codec, its level, the length of blocks in MiB, the shortest stretch that is looked for, and whether like comes to
+/// like, of each level.
+const BY_LEVEL: [(Codec, i32, usize, Option<usize>, bool); LEVELS] = [
+    (Codec::None, 0, 1, None, false),
+    (Codec::Lz4, 1, 1, Some(2048), false),
+    (Codec::Zstd, 1, 1, Some(2048), false),
+    (Codec::Zstd, 3, 2, Some(1024), false),
+    (Codec::Zstd, 6, 8, Some(1024), true),
+    (Codec::Zstd, 12, 8, Some(1024), true),
+    (Codec::Zstd, 19, 8, Some(1024), true),
+    (Codec::Zstd, 22, 16, Some(1024), true),
+    (Codec::Xz, 9, 16, Some(1024), true),
+    (Codec::Xz, 9, 64, Some(1024), true),
 ];
 
 /// The level that is taken if none is given.
@@ -73,7 +102,7 @@ impl Options {
     /// Those of a level, with so many threads and so much memory.
     #[must_use]
     pub fn level(level: usize, threads: usize, memory: u64) -> Self {
-        let (codec, own, mib) = BY_LEVEL[level.min(LEVELS - 1)];
+        let (codec, own, mib, repeats, alike) = BY_LEVEL[level.min(LEVELS - 1)];
         let pages = match level {
             0 => Setting::new(Codec::None, 0),
             1..=5 => Setting::new(Codec::Zstd, 9),
@@ -83,6 +112,8 @@ impl Options {
             data: Setting::new(codec, own),
             pages,
             block_len: (mib << 20).min(BLOCK_LEN_MAX),
+            repeats,
+            alike,
             page_len: PAGE_LEN,
             times: Times::Content,
             threads,

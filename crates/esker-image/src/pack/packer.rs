@@ -11,7 +11,7 @@ use esker_stone::layer::{LayerWriter, write_index};
 use esker_stone::limits::PIECES_MAX;
 use esker_stone::root::{Base, Root, Statistics, Top};
 use esker_stone::rows::blocks::ORIGIN_SEGMENT_MASK;
-use esker_stone::rows::extents::{Content, Extent, Piece};
+use esker_stone::rows::extents::{Content, Extent};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::xattrs::Xattr;
@@ -19,8 +19,11 @@ use esker_stone::superblock::{DATA, Lens, ROOTS};
 use esker_stone::tree::Writing;
 use esker_stone::{Hash, PageRef, Sealed, Superblock, hash};
 
-use super::data::{Data, Incoming};
-use super::kinds::{KindUse, kinds};
+use super::category::Category;
+use super::data::{Data, Incoming, PIECE_LEN};
+use super::explain::{Choices, categories};
+use super::kinds::{KindUse, Stored, kinds};
+use super::spool::Scratch;
 use super::tree::{Held, Meta, NodeId, Tree};
 use super::{Error, Options, Result};
 use crate::Image;
@@ -31,7 +34,7 @@ const SMALL: u64 = 16 << 20;
 /// How many threads may compress, and how many blocks may be under way, within the memory allowed.
 pub(super) fn workers(options: &Options) -> Result<(usize, usize)> {
     let block = options.block_len as u64;
-    let fixed = block + SMALL;
+    let fixed = block * Category::ALL.len() as u64 + SMALL;
     let each = options.data.encoding_memory(options.block_len) + 2 * block;
     // A quarter is the tree's.
     let share = (options.memory - options.memory / 4).saturating_sub(fixed);
@@ -62,6 +65,8 @@ pub struct Packed {
     pub saved: u64,
     /// What became of files of each kind, those with the most stored bytes first.
     pub kinds: Vec<KindUse>,
+    /// What was chosen.
+    pub choices: Choices,
 }
 
 /// Writes an image.
@@ -86,15 +91,28 @@ impl<W: Write + Seek> Packer<W> {
     ///
     /// # Errors
     /// `Memory`, `Output`.
-    pub fn new(mut output: W, root: Meta, options: Options) -> Result<Self> {
+    pub fn new(output: W, root: Meta, options: Options) -> Result<Self> {
+        Self::with_scratch(output, root, options, Box::new(Vec::new()))
+    }
+
+    /// As [`new`](Self::new), with somewhere else than memory for the plain bytes that wait for their blocks.
+    ///
+    /// # Errors
+    /// `Memory`, `Output`.
+    pub fn with_scratch(
+        mut output: W,
+        root: Meta,
+        options: Options,
+        scratch: Box<dyn Scratch>,
+    ) -> Result<Self> {
         let (threads, room) = workers(&options)?;
         let block = options.block_len as u64;
         let pool = options.data.encoding_memory(options.block_len) * threads as u64;
-        let taken = pool + block * (room + threads + 1) as u64 + SMALL;
+        let taken = pool + block * (room + threads + Category::ALL.len()) as u64 + SMALL;
         let tree_max = options.memory.saturating_sub(taken).max(options.memory / 4);
         output.write_all(&[0; Superblock::SIZE])?;
         let tree = Tree::new(root, options.times);
-        let data = Data::start(&options, output)?;
+        let data = Data::start(&options, output, scratch)?;
         Ok(Self { tree, data, options, bases: Vec::new(), file_bytes: 0, tree_max })
     }
 
@@ -112,7 +130,7 @@ impl<W: Write + Seek> Packer<W> {
             esker_stone::Error::Io(..) | esker_stone::Error::Damaged(_) => esker::Error::Io,
             _ => esker::Error::NotSupported,
         };
-        let mut piece = vec![0; self.data.piece_len()];
+        let mut piece = vec![0; PIECE_LEN];
         for ino in (1..=image.root().statistics.last_ino).map(Ino) {
             let attr = image.attributes(ino).map_err(refused)?;
             let Some(attr) = attr.filter(|attr| attr.kind == Kind::File) else { continue };
@@ -122,11 +140,13 @@ impl<W: Write + Seek> Packer<W> {
                 while at < run.end() {
                     let len = usize::try_from(run.end() - at).unwrap_or(piece.len());
                     let len = len.min(piece.len());
-                    let place = image.place(ino, attr.size, at, len as u64).map_err(refused)?;
-                    if let Some(mut place) = place {
+                    let places = image.places(ino, attr.size, at, len as u64).map_err(refused)?;
+                    if let Some(mut places) = places {
                         let read = image.read(ino, at, &mut piece[..len])?;
-                        place.block.segment |= origin << ORIGIN_SEGMENT_MASK.count_ones();
-                        self.data.know(hash(&piece[..read]), place);
+                        for place in places.iter_mut().flat_map(|piece| &mut piece.place) {
+                            place.block.segment |= origin << ORIGIN_SEGMENT_MASK.count_ones();
+                        }
+                        self.data.know(hash(&piece[..read]), &places);
                     }
                     at += len as u64;
                 }
@@ -289,11 +309,14 @@ impl<W: Write + Seek> Packer<W> {
             ..Statistics::default()
         };
         let (options, saved) = (self.options.clone(), self.data.saved);
+        let mut choices = self.data.choices();
         let writing = Writing { setting: options.pages, threads: options.threads.max(1) };
         let order = self.tree.number();
         let mut trees = self.trees(&order, writing, &mut statistics)?;
-        let ((mut output, rows, data), contents) = self.data.finish()?;
-        let kinds = kinds(&self.tree, order.iter().map(|&(id, _)| id), &contents, &rows);
+        let ((mut output, rows, data), contents, units) = self.data.finish()?;
+        choices.categories = categories(&rows);
+        let stored = Stored { contents: &contents, units: &units, rows: &rows };
+        let kinds = kinds(&self.tree, order.iter().map(|&(id, _)| id), &stored);
         let index = write_index(&rows, writing, options.page_len, &mut trees.roots)?;
         let root = Root {
             layer: trees.layer,
@@ -323,6 +346,7 @@ impl<W: Write + Seek> Packer<W> {
             metadata: superblock.size - data,
             saved,
             kinds,
+            choices,
         };
         Ok((output, packed))
     }
@@ -385,7 +409,7 @@ impl<W: Write + Seek> Packer<W> {
                 continue;
             }
             *owner = node.ino;
-            let pieces: Vec<Piece> = contents.pieces(content).collect();
+            let pieces = self.data.pieces(content);
             let (mut start, last) = (0, pieces.len().div_ceil(PIECES_MAX));
             for (number, run) in pieces.chunks(PIECES_MAX).enumerate() {
                 let len: u64 = run.iter().map(|piece| piece.len).sum();
@@ -409,9 +433,7 @@ impl<W: Write + Seek> Packer<W> {
             }
             Held::Content(content, len) => {
                 size = *len;
-                let data =
-                    self.data.contents().pieces(*content).filter(|piece| piece.place.is_some());
-                blocks = data.map(|piece| piece.len).sum::<u64>().div_ceil(512);
+                blocks = self.data.contents().data(*content).div_ceil(512);
             }
             Held::Names(names) => {
                 size = names.len() as u64;

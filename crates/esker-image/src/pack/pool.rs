@@ -13,8 +13,9 @@ use esker_stone::check::hash;
 use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
 use esker_stone::superblock::DATA;
-use esker_stone::{Codec, Setting};
+use esker_stone::{Codec, Setting, Transform};
 
+use super::category::{Category, TRIAL};
 use super::{Error, Result};
 
 /// A block to compress.
@@ -22,6 +23,7 @@ struct Job {
     slot: u32,
     plain: Vec<u8>,
     setting: Setting,
+    category: Category,
 }
 
 /// A block that was compressed.
@@ -50,8 +52,31 @@ pub(super) struct Pool<W> {
     rows: Vec<BlockRow>,
 }
 
+/// Plain bytes that a transform is tried on first.
+const SAMPLE_LEN: usize = 256 << 10;
+
+/// The transformed form of a block, if that is worth it.
+fn transformed(plain: &[u8], transform: Transform) -> Option<Vec<u8>> {
+    if transform == Transform::None {
+        return None;
+    }
+    let len =
+        |bytes: &[u8]| TRIAL.encode(bytes, &[]).map_or(usize::MAX, |(_, stored)| stored.len());
+    let sample = plain.get(..SAMPLE_LEN).unwrap_or(plain);
+    if len(&transform.apply(sample)) >= len(sample) {
+        return None;
+    }
+    let bytes = transform.apply(plain);
+    let mut again = bytes.clone();
+    transform.undo(&mut again);
+    (again == plain).then_some(bytes)
+}
+
 fn compress(job: Job) -> Done {
-    let coded = job.setting.encode(&job.plain, &[]);
+    let transform = job.category.transform();
+    let other = transformed(&job.plain, transform);
+    let transform = if other.is_some() { transform } else { Transform::None };
+    let coded = job.setting.encode(other.as_ref().unwrap_or(&job.plain), &[]);
     let name = BlockName { segment: DATA, slot: job.slot };
     let stored: &[u8] = coded.as_ref().map_or(&[], |(_, stored)| stored);
     let row = BlockRow {
@@ -59,10 +84,11 @@ fn compress(job: Job) -> Done {
         stored: stored.len() as u32,
         plain: job.plain.len() as u32,
         codec: coded.as_ref().map_or(Codec::None, |(codec, _)| *codec),
+        transform,
         base: None,
         checksums: BlockRow::covered(name).checksums(stored),
         hash: Some(hash(&job.plain)),
-        category: 0,
+        category: job.category.number(),
     };
     Done { slot: job.slot, coded, row }
 }
@@ -123,14 +149,14 @@ impl<W: Write> Pool<W> {
     }
 
     /// Gives a block away.
-    pub fn push(&mut self, plain: Vec<u8>, setting: Setting) -> Result<()> {
+    pub fn push(&mut self, plain: Vec<u8>, setting: Setting, category: Category) -> Result<()> {
         while self.under_way >= self.room {
             self.collect()?;
         }
         let slot = self.next_slot;
         self.next_slot = slot.checked_add(1).ok_or(Error::Tree(esker::Error::NoSpace))?;
         self.under_way += 1;
-        let sent = self.jobs.as_ref().map(|jobs| jobs.send(Job { slot, plain, setting }));
+        let sent = self.jobs.as_ref().map(|jobs| jobs.send(Job { slot, plain, setting, category }));
         match sent {
             Some(Ok(())) => Ok(()),
             _ => Err(Error::Stopped),

@@ -333,28 +333,34 @@ impl Image {
         Ok(Stretch { start: row.start, pieces })
     }
 
-    /// Where a stretch of a file is stored, if that is in one piece, in a block of this image.
+    /// Where a stretch of a file is stored, piece by piece, if all of that is in blocks of this image.
     ///
     /// # Errors
     /// What reading meets.
-    pub fn place(&self, ino: Ino, size: u64, at: u64, len: u64) -> Result<Option<Place>> {
+    pub fn places(&self, ino: Ino, size: u64, at: u64, len: u64) -> Result<Option<Vec<Piece>>> {
         if self.inode(ino)?.is_some_and(|(page, row)| !page.inline_at(row).is_empty()) {
             return Ok(None);
         }
-        let stretch = self.stretch(ino, size, at)?;
-        let mut start = stretch.start;
-        for piece in stretch.pieces {
-            if at - start < piece.len {
-                let inside = at - start;
-                let whole = len <= piece.len - inside;
-                let place =
-                    piece.place.filter(|place| whole && place.block.segment <= ORIGIN_SEGMENT_MASK);
-                let offset = |place: &Place| u32::try_from(u64::from(place.offset) + inside).ok();
-                return Ok(place.and_then(|place| Some(Place { offset: offset(&place)?, ..place })));
+        let (mut found, mut next, end) = (Vec::new(), at, at.saturating_add(len).min(size));
+        while next < end {
+            let stretch = self.stretch(ino, size, next)?;
+            let mut start = stretch.start;
+            for piece in stretch.pieces {
+                let behind = start + piece.len;
+                if next < behind && next < end {
+                    let skip = next - start;
+                    let part = end.min(behind) - next;
+                    let own = |place: &Place| place.block.segment <= ORIGIN_SEGMENT_MASK;
+                    let Some(place) = piece.place.filter(own) else { return Ok(None) };
+                    let offset = u32::try_from(u64::from(place.offset) + skip);
+                    let offset = offset.map_err(|_| Damage::Reference)?;
+                    found.push(Piece { len: part, place: Some(Place { offset, ..place }) });
+                    next += part;
+                }
+                start = behind;
             }
-            start += piece.len;
         }
-        Ok(None)
+        Ok(Some(found))
     }
 
     fn extent(&self, ino: Ino, at: u64) -> Result<esker_stone::rows::extents::Extent> {

@@ -54,6 +54,8 @@ pub fn options(codec: Codec, level: i32) -> Options {
         data: Setting::new(codec, level),
         pages: Setting::new(codec, level),
         block_len: 64 << 10,
+        repeats: Some(1024),
+        alike: true,
         page_len: 512,
         times: Times::All,
         threads: 2,
@@ -132,6 +134,44 @@ pub fn pack(options: Options, large: bool) -> Vec<u8> {
     packer.finish().unwrap().0.into_inner()
 }
 
+/// Sound of a few tones, as a WAVE file with samples of 16 bits.
+pub fn wave(channels: u16, samples: usize) -> Vec<u8> {
+    let mut bytes = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0".to_vec();
+    bytes.extend(channels.to_le_bytes());
+    bytes.extend([0x40, 0x1f, 0, 0, 0x80, 0x3e, 0, 0, 2, 0, 16, 0]);
+    bytes.extend(b"data\0\0\0\0");
+    let tone = |at: usize, len: usize| {
+        let place = (at % len) as i32 - (len / 2) as i32;
+        place * place
+    };
+    let sample = |at: usize| (tone(at, 150) + tone(at * 3, 191) + (at * at % 13) as i32) as i16;
+    bytes.extend((0..samples).flat_map(|at| sample(at).to_le_bytes()));
+    bytes
+}
+
+/// A small image whose blocks are of all categories.
+pub fn pack_sounds(options: Options) -> Vec<u8> {
+    let root = meta(Kind::Directory, 0o755);
+    let mut packer = Packer::new(Output::new(Vec::new()), root, options).unwrap();
+    let (one, two) = (wave(1, 2000), wave(2, 2500));
+    file(&mut packer, NodeId::ROOT, b"one.wav", &[Ok(&one)]);
+    file(&mut packer, NodeId::ROOT, b"two.wav", &[Ok(&two), Err(5000), Ok(&two[..999])]);
+    file(&mut packer, NodeId::ROOT, b"text", &[Ok(&noise(5, 3000))]);
+    file(&mut packer, NodeId::ROOT, b"packed", &[Ok(&chance(2500))]);
+    packer.finish().unwrap().0.into_inner()
+}
+
+/// Bytes that nothing shrinks.
+pub fn chance(len: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut next = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
 fn fill<W: std::io::Write + std::io::Seek>(packer: &mut Packer<W>) {
     let many = packer.make(NodeId::ROOT, b"many", meta(Kind::Directory, 0o755)).unwrap();
     for number in 0..3000u32 {
@@ -148,6 +188,9 @@ fn fill<W: std::io::Write + std::io::Seek>(packer: &mut Packer<W>) {
         sparse.push(Err(4096));
     }
     file(packer, many, b"sparse", &sparse);
+    file(packer, many, b"one.wav", &[Ok(&wave(1, 90_000))]);
+    file(packer, many, b"two.wav", &[Ok(&wave(2, 90_001))]);
+    file(packer, many, b"packed", &[Ok(&chance(100_000))]);
 }
 
 pub fn open(bytes: Vec<u8>) -> esker_stone::Result<Image> {

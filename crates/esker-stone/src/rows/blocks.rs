@@ -4,10 +4,11 @@ use super::extents::BlockName;
 use crate::check::{Covered, Hash};
 use crate::codec::Codec;
 use crate::column::Numbers;
-use crate::error::{Damage, Result, Unsupported};
+use crate::error::{Damage, Result};
 use crate::group::{Group, GroupWriter, Measure};
 use crate::key::kind;
 use crate::limits::{BLOCK_LEN_MAX, BLOCK_STORED_LEN_MAX, UNIT_LEN};
+use crate::transform::Transform;
 
 const SLOT: u8 = 1;
 const FIRST: u8 = 2;
@@ -37,6 +38,8 @@ pub struct BlockRow {
     pub plain: u32,
     /// Its codec.
     pub codec: Codec,
+    /// What is undone when it is decoded.
+    pub transform: Transform,
     /// Its base.
     pub base: Option<BlockName>,
     /// Of each unit of its stored bytes.
@@ -66,6 +69,23 @@ impl BlockRow {
         // The origin is not covered: it says in which image a block is found, and the block itself
         // does not know who else calls it what.
         Covered { segment: name.segment & ORIGIN_SEGMENT_MASK, number: name.slot as u64 }
+    }
+
+    /// The plain bytes of a block of which these are the stored ones, checked.
+    ///
+    /// # Errors
+    /// `Undecodable`.
+    pub fn open(&self, stored: Vec<u8>, base: &[u8]) -> Result<Vec<u8>> {
+        let mut plain = match self.codec {
+            Codec::None if self.stored == self.plain => stored,
+            codec => {
+                let mut plain = vec![0; self.plain as usize];
+                codec.decode(&stored, base, &mut plain)?;
+                plain
+            }
+        };
+        self.transform.undo(&mut plain);
+        Ok(plain)
     }
 }
 
@@ -97,6 +117,7 @@ impl Blocks {
         numbers(STORED, &|row| row.stored.into());
         numbers(PLAIN, &|row| row.plain.into());
         numbers(CODEC, &|row| row.codec.number().into());
+        numbers(TRANSFORM, &|row| row.transform.number().into());
         numbers(BASE_SEGMENT, &|row| row.base.map_or(0, |base| base.segment));
         numbers(BASE_SLOT, &|row| row.base.map_or(0, |base| base.slot.into()));
         let checksums = rows.iter().flat_map(|row| row.checksums.iter().map(|c| c.to_le_bytes()));
@@ -150,15 +171,13 @@ impl Blocks {
                 0 => None,
                 segment => Some(BlockName { segment, slot: short(&slots, row)? }),
             };
-            if transforms.get(row) != 0 {
-                return Err(Unsupported::Transform(transforms.get(row)).into());
-            }
             let sum = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
             rows.push(BlockRow {
                 at,
                 stored: own,
                 plain: short(&plain, row)?,
                 codec: Codec::numbered(codecs.get(row))?,
+                transform: Transform::numbered(transforms.get(row))?,
                 base,
                 checksums: sums.chunks_exact(8).map(sum).collect(),
                 hash: hashes.next().and_then(|hash| hash.try_into().ok()),

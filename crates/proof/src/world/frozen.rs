@@ -54,6 +54,8 @@ pub fn freeze(model: &Model, codec: Setting) -> Result<Image, String> {
         data: codec,
         pages: Setting::new(Codec::Zstd, 1),
         block_len: BLOCK_LEN,
+        repeats: Some(1024),
+        alike: true,
         page_len: PAGE_LEN,
         times: Times::All,
         threads: 2,

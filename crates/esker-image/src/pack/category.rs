@@ -1,0 +1,117 @@
+//! What kind of data a unit is, found out from its bytes alone.
+//!
+//! Above: `units`. Invariant: a category decides what lies together and how hard is tried, never how bytes are read.
+
+use esker_stone::{Codec, Setting, Transform};
+
+/// A kind of data. What is in a block is of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    /// Anything.
+    Usual,
+    /// Compressed already: there is nothing to gain.
+    Packed,
+    /// Sound, samples of 16 bits in one channel.
+    Mono,
+    /// The same in two channels.
+    Stereo,
+}
+
+/// Shorter units say too little about themselves.
+const LEN_MIN: usize = 1024;
+/// What is tried on bytes that look like chance.
+pub(super) const TRIAL: Setting = Setting::new(Codec::Zstd, 1);
+/// Whatever shrinks by less than one part in so many is compressed already.
+const GAIN: usize = 50;
+
+impl Category {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Usual, Self::Packed, Self::Mono, Self::Stereo];
+
+    /// The number at rest.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// As users read it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Usual => "usual",
+            Self::Packed => "compressed already",
+            Self::Mono => "sound in one channel",
+            Self::Stereo => "sound in two channels",
+        }
+    }
+
+    /// What is tried on blocks of it before they are compressed.
+    pub(super) const fn transform(self) -> Transform {
+        match self {
+            Self::Usual | Self::Packed => Transform::None,
+            Self::Mono => Transform::Mono,
+            Self::Stereo => Transform::Stereo,
+        }
+    }
+
+    /// Where units of it begin in a block: at multiples of so many bytes.
+    pub(super) const fn alignment(self) -> usize {
+        match self {
+            Self::Usual | Self::Packed => 1,
+            Self::Mono => 2,
+            Self::Stereo => 4,
+        }
+    }
+
+    /// How blocks of it are compressed where others are with `usual`.
+    #[must_use]
+    pub fn setting(self, usual: Setting) -> Setting {
+        match self {
+            // It is cheap, and finds what repeats by chance.
+            Self::Packed if !matches!(usual.codec, Codec::None | Codec::Lz4) => TRIAL,
+            _ => usual,
+        }
+    }
+
+    /// That of some bytes.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let packed = bytes.len() >= LEN_MIN && looks_like_chance(bytes) && !shrinks(bytes);
+        if packed { Self::Packed } else { Self::Usual }
+    }
+}
+
+/// Whether all bytes are about as frequent: the probability that two are equal is at most 1.5 times that of chance.
+fn looks_like_chance(bytes: &[u8]) -> bool {
+    let mut counts = [0u64; 256];
+    bytes.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
+    let pairs: u64 = counts.iter().map(|count| count * count.saturating_sub(1)).sum();
+    let len = bytes.len() as u64;
+    pairs * 256 * 2 <= len * (len - 1) * 3
+}
+
+fn shrinks(bytes: &[u8]) -> bool {
+    let stored = TRIAL.encode(bytes, &[]).map_or(bytes.len(), |(_, stored)| stored.len());
+    stored + bytes.len() / GAIN < bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compressed_is_known_and_what_is_not_too() {
+        let text: Vec<u8> =
+            (0..40_000u32).flat_map(|at| format!("{} ", at * at).into_bytes()).collect();
+        assert_eq!(Category::of(&text), Category::Usual);
+        let (codec, packed) = Setting::new(Codec::Zstd, 9).encode(&text, &[]).unwrap();
+        assert_eq!(codec, Codec::Zstd);
+        for part in packed.chunks_exact(4096).take(8) {
+            assert_eq!(Category::of(part), Category::Packed);
+        }
+        // All bytes are as frequent, and all of them come again.
+        let twice = [&packed[..8192], &packed[..8192]].concat();
+        assert_eq!(Category::of(&twice), Category::Usual);
+        assert_eq!(Category::of(&packed[..100]), Category::Usual, "too short to say");
+        assert_eq!(Category::of(&[]), Category::Usual);
+    }
+}

@@ -1,0 +1,63 @@
+//! What packing chose, for whoever wants to know why an image came out as it did.
+//!
+//! Above: `packer`, at its end. Invariant: what is told was counted, not guessed.
+
+use esker_stone::rows::blocks::BlockRow;
+use esker_stone::{Codec, Transform};
+
+use super::category::Category;
+
+/// What packing chose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// The shortest stretch that was looked for; none: none was.
+    pub repeats: Option<usize>,
+    /// Bytes of stretches that were found, not counting pieces and files that were there as a whole.
+    pub repeated: u64,
+    /// Stretches of what is left that went into a block as one.
+    pub units: u64,
+    /// Whether the order of these is by what is alike, and how many pairs were.
+    pub alike: Option<u64>,
+    /// What became of each kind of data that there was.
+    pub categories: Vec<CategoryUse>,
+}
+
+/// What became of the blocks of a category.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CategoryUse {
+    /// Which.
+    pub category: Category,
+    /// How many there are.
+    pub blocks: u64,
+    /// How many have a transform.
+    pub transformed: u64,
+    /// How many no codec made smaller.
+    pub raw: u64,
+    /// Their bytes.
+    pub plain: u64,
+    /// And as they are stored.
+    pub stored: u64,
+}
+
+/// All categories that there are.
+pub(super) fn categories(rows: &[BlockRow]) -> Vec<CategoryUse> {
+    let mut all = Category::ALL.map(|category| CategoryUse {
+        category,
+        blocks: 0,
+        transformed: 0,
+        raw: 0,
+        plain: 0,
+        stored: 0,
+    });
+    for row in rows {
+        // A category that is not known here was taken over from somewhere else.
+        let number = usize::try_from(row.category).ok().filter(|&number| number < all.len());
+        let own = &mut all[number.unwrap_or(0)];
+        own.blocks += 1;
+        own.transformed += u64::from(row.transform != Transform::None);
+        own.raw += u64::from(row.codec == Codec::None);
+        own.plain += u64::from(row.plain);
+        own.stored += u64::from(row.stored);
+    }
+    all.into_iter().filter(|own| own.blocks > 0).collect()
+}

@@ -1,0 +1,138 @@
+//! Hashes that roll over bytes, and those of them that are looked at: anchors.
+//!
+//! Above: `repeats`, `alike`. Invariant: which places are anchors depends on the bytes before them alone, so equal
+//! stretches have them at equal places; a table of them has a bound, and grows sparser instead of larger.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// What each byte adds, from a seed that has no meaning.
+const GEAR: [u64; 256] = gear();
+
+const fn gear() -> [u64; 256] {
+    let (mut table, mut at, mut seed) = ([0; 256], 0, 0x6573_6b65_7200_0001u64);
+    while at < 256 {
+        // The steps of splitmix64.
+        seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = seed;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        table[at] = word ^ (word >> 31);
+        at += 1;
+    }
+    table
+}
+
+/// A hash of the last `64 / SHIFT` bytes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Rolling<const SHIFT: u32>(u64);
+
+impl<const SHIFT: u32> Rolling<SHIFT> {
+    /// Bytes that it depends on.
+    pub const REACH: usize = 64usize.div_ceil(SHIFT as usize);
+
+    /// One byte more.
+    pub const fn push(&mut self, byte: u8) -> u64 {
+        self.0 = (self.0 << SHIFT).wrapping_add(GEAR[byte as usize]);
+        self.0
+    }
+}
+
+/// Keys are hashes, but only their upper bits are of many bytes.
+#[derive(Default)]
+pub(super) struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(self.0 ^ u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (word ^ (word >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+}
+
+/// What is known of anchors.
+pub(super) struct Anchors<T> {
+    known: HashMap<u64, T, BuildHasherDefault<Spread>>,
+    /// One of two to the power of this many places is an anchor.
+    bits: u32,
+    most: usize,
+}
+
+impl<T> Anchors<T> {
+    /// With so many anchors at most.
+    pub fn new(bits: u32, most: usize) -> Self {
+        Self { known: HashMap::default(), bits, most }
+    }
+
+    /// One of two to the power of this many places is an anchor.
+    pub const fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// A hash is an anchor if its upper bits are zero.
+    pub const fn is_one(&self, hash: u64) -> bool {
+        hash >> (64 - self.bits) == 0
+    }
+
+    pub fn get(&self, hash: u64) -> Option<&T> {
+        self.known.get(&hash)
+    }
+
+    pub fn get_mut(&mut self, hash: u64) -> Option<&mut T> {
+        self.known.get_mut(&hash)
+    }
+
+    /// Knows one more. Where there are too many, every other one is forgotten.
+    pub fn insert(&mut self, hash: u64, value: T) {
+        if !self.is_one(hash) {
+            return;
+        }
+        self.known.insert(hash, value);
+        if self.known.len() > self.most {
+            self.bits += 1;
+            let bits = self.bits;
+            self.known.retain(|hash, _| hash >> (64 - bits) == 0);
+        }
+    }
+
+    /// Bytes of memory that it takes, in about.
+    pub fn memory(&self) -> u64 {
+        (self.known.capacity() * (size_of::<(u64, T)>() + 2)) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_anchors_grows_sparser_instead_of_larger() {
+        let mut anchors = Anchors::new(2, 100);
+        let mut rolling = Rolling::<1>::default();
+        for at in 0..100_000u32 {
+            let hash = rolling.push(((at * 7919) >> 5) as u8 ^ (at >> 8) as u8);
+            anchors.insert(hash, at);
+        }
+        assert!(anchors.bits() > 2 && anchors.known.len() <= 100);
+        assert!(anchors.known.keys().all(|&hash| anchors.is_one(hash)));
+    }
+
+    #[test]
+    fn a_hash_depends_on_the_last_bytes_alone() {
+        let bytes: Vec<u8> = (0..200).map(|at| (at * 37) as u8).collect();
+        let all = |bytes: &[u8]| {
+            let mut rolling = Rolling::<3>::default();
+            bytes.iter().map(|&byte| rolling.push(byte)).last()
+        };
+        assert_eq!(all(&bytes), all(&bytes[200 - Rolling::<3>::REACH..]));
+        assert_ne!(all(&bytes), all(&bytes[201 - Rolling::<3>::REACH..]));
+    }
+}

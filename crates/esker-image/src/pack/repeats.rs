@@ -1,0 +1,211 @@
+//! Stretches that were there before, found wherever they begin and end.
+//!
+//! Above: `data`. Below: `gear`, `spool`. Each anchor in new bytes is remembered with its address. Where an anchor comes
+//! again, bytes are compared in both directions, and what is the same is taken from there if it is long enough.
+//! Within the bytes at hand nothing is looked for: they go into one block, where a codec finds it.
+//! Invariant: nothing is taken to be the same that was not compared byte by byte.
+
+use super::gear::{Anchors, Rolling};
+use super::spool::Spool;
+
+/// One of two to the power of this many places is an anchor, at first.
+const BITS: u32 = 7;
+/// Most anchors that are remembered.
+const ANCHORS_MAX: usize = 7 << 19;
+
+/// A part of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stretch {
+    /// So many bytes that were not there before; they are in the spool now, at its end.
+    New(usize),
+    /// So many that are at this address.
+    Known(u64, usize),
+}
+
+/// What is remembered of all bytes so far.
+pub(super) struct Repeats {
+    anchors: Anchors<u64>,
+    /// Shorter stretches are not worth a piece of their own.
+    least: usize,
+}
+
+/// Bytes that are looked through.
+struct Search<'a> {
+    bytes: &'a [u8],
+    /// Up to here it is known what they are.
+    done: usize,
+    /// Anchors behind that: hash, and where the bytes that it covers end.
+    pending: Vec<(u64, usize)>,
+    /// Where comparing was in vain: the distance, and how far that is known.
+    vain: (u64, usize),
+    found: Vec<Stretch>,
+}
+
+impl Repeats {
+    /// That finds stretches of `least` bytes and more.
+    pub fn new(least: usize) -> Self {
+        Self { anchors: Anchors::new(BITS, ANCHORS_MAX), least }
+    }
+
+    /// Bytes of memory that it takes, in about.
+    pub fn memory(&self) -> u64 {
+        self.anchors.memory()
+    }
+
+    /// Takes bytes apart, and puts what is new into the spool. They may go on where the stretch before ended, which
+    /// is at the address `behind`.
+    pub fn take(
+        &mut self,
+        bytes: &[u8],
+        behind: Option<u64>,
+        spool: &mut Spool,
+    ) -> super::Result<Vec<Stretch>> {
+        let mut search =
+            Search { bytes, done: 0, pending: Vec::new(), vain: (0, 0), found: Vec::new() };
+        let mut rolling = Rolling::<1>::default();
+        let mut at = 0;
+        if let Some(behind) = behind {
+            let same = spool.same_after(behind, bytes)?;
+            if same >= self.least.min(bytes.len()) {
+                search.found.push(Stretch::Known(behind, same));
+                (search.done, at) = (same, same);
+            }
+        }
+        while at < bytes.len() {
+            let hash = rolling.push(bytes[at]);
+            at += 1;
+            if !self.anchors.is_one(hash) || at < Rolling::<1>::REACH {
+                continue;
+            }
+            if let Some(&address) = self.anchors.get(hash)
+                && let Some(end) = self.compare(&mut search, at, address, spool)?
+            {
+                at = end;
+                rolling = Rolling::default();
+                let before = at.saturating_sub(Rolling::<1>::REACH);
+                bytes[before..at].iter().for_each(|&byte| _ = rolling.push(byte));
+                continue;
+            }
+            search.pending.push((hash, at));
+        }
+        self.is_new(&mut search, bytes.len(), spool)?;
+        Ok(search.found)
+    }
+
+    /// Bytes up to `at` are as those before `address`, if the hash says right: where the stretch ends that is the same,
+    /// if it is long enough.
+    fn compare(
+        &mut self,
+        search: &mut Search<'_>,
+        at: usize,
+        address: u64,
+        spool: &mut Spool,
+    ) -> super::Result<Option<usize>> {
+        let distance = address.wrapping_sub(at as u64);
+        if search.vain.0 == distance && at <= search.vain.1 {
+            return Ok(None);
+        }
+        let before = spool.same_before(address, &search.bytes[search.done..at])?;
+        let after = spool.same_after(address, &search.bytes[at..])?;
+        if before + after < self.least {
+            search.vain = (distance, at + after);
+            return Ok(None);
+        }
+        self.is_new(search, at - before, spool)?;
+        search.found.push(Stretch::Known(address - before as u64, before + after));
+        search.pending.clear();
+        search.done = at + after;
+        Ok(Some(search.done))
+    }
+
+    /// Bytes up to `end` were not there before.
+    fn is_new(
+        &mut self,
+        search: &mut Search<'_>,
+        end: usize,
+        spool: &mut Spool,
+    ) -> super::Result<()> {
+        if end == search.done {
+            return Ok(());
+        }
+        let address = spool.len();
+        spool.append(&search.bytes[search.done..end])?;
+        for &(hash, at) in
+            search.pending.iter().filter(|(_, at)| (search.done + 1..=end).contains(at))
+        {
+            self.anchors.insert(hash, address + (at - search.done) as u64);
+        }
+        search.found.push(Stretch::New(end - search.done));
+        search.done = end;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(seed: u64, len: usize) -> Vec<u8> {
+        let mut state = seed;
+        let next = |_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        };
+        (0..len).map(next).collect()
+    }
+
+    /// What the stretches say the bytes are.
+    fn read(found: &[Stretch], mut end: u64, spool: &Spool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for stretch in found {
+            let (at, len) = match *stretch {
+                Stretch::New(len) => (end, len),
+                Stretch::Known(at, len) => (at, len),
+            };
+            let mut part = vec![0; len];
+            spool.read(at, &mut part).unwrap();
+            bytes.extend(part);
+            if let Stretch::New(len) = *stretch {
+                end += len as u64;
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_stretch_is_found_from_its_first_byte_to_its_last() {
+        let mut spool = Spool::new(Box::new(Vec::new()));
+        let mut repeats = Repeats::new(1024);
+        let first = noise(1, 200_000);
+        assert_eq!(repeats.take(&first, None, &mut spool).unwrap(), [Stretch::New(200_000)]);
+        let other = noise(2, 5000);
+        let second = [&other[..2500], &first[70_001..90_003], &other[2500..]].concat();
+        let found = repeats.take(&second, None, &mut spool).unwrap();
+        let right = [Stretch::New(2500), Stretch::Known(70_001, 20_002), Stretch::New(2500)];
+        assert_eq!(found, right);
+        assert_eq!(read(&found, 200_000, &spool), second);
+        assert_eq!(spool.len(), 205_000);
+        // A short one stays where it is, unless it goes on where the one before ended.
+        let short = &first[1000..1900];
+        let found = repeats.take(short, None, &mut spool).unwrap();
+        assert_eq!(found, [Stretch::New(900)]);
+        let found = repeats.take(short, Some(1000), &mut spool).unwrap();
+        assert_eq!(found, [Stretch::Known(1000, 900)]);
+    }
+
+    #[test]
+    fn what_came_last_is_found_first() {
+        let mut spool = Spool::new(Box::new(Vec::new()));
+        let mut repeats = Repeats::new(1024);
+        let part = noise(3, 10_000);
+        let bytes = [&part[..], b"between", &part[..5000]].concat();
+        for (end, piece) in [&part[..], &bytes].into_iter().enumerate() {
+            let end = if end == 0 { 0 } else { 10_000 };
+            let found = repeats.take(piece, None, &mut spool).unwrap();
+            assert_eq!(read(&found, end, &spool), piece);
+        }
+        assert_eq!(spool.len(), 10_007);
+    }
+}

@@ -1,0 +1,176 @@
+//! Plain bytes on their way: those that were stored once wait here until they have a place in a block.
+//!
+//! Above: `data`. Below: a scratch file, or memory. Invariant: what was put at an address stays there until the end, so
+//! later bytes can be compared with all earlier ones; no more than a few pages are held in memory.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+
+use esker_stone::ReadAt;
+
+/// Bytes that are written and read at a time.
+const PAGE_LEN: usize = 64 * 1024;
+/// Pages that are kept to be compared with.
+const PAGES: usize = 64;
+
+/// Somewhere to put bytes and read them again; nobody wants them when the image is done.
+pub trait Scratch: ReadAt {
+    /// Puts bytes behind all others.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Bytes of memory that it takes.
+    fn memory(&self) -> u64;
+}
+
+impl Scratch for Vec<u8> {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn memory(&self) -> u64 {
+        self.capacity() as u64
+    }
+}
+
+#[cfg(unix)]
+impl Scratch for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn memory(&self) -> u64 {
+        0
+    }
+}
+
+/// The bytes, by address.
+pub(super) struct Spool {
+    scratch: Box<dyn Scratch>,
+    len: u64,
+    /// The last, unfinished page.
+    tail: Vec<u8>,
+    /// Pages read again, each at its number modulo [`PAGES`].
+    pages: Vec<Option<(u64, Vec<u8>)>>,
+}
+
+impl Spool {
+    pub fn new(scratch: Box<dyn Scratch>) -> Self {
+        Self { scratch, len: 0, tail: Vec::new(), pages: vec![None; PAGES] }
+    }
+
+    /// The address that comes next.
+    pub const fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Bytes of memory that it takes, in about.
+    pub fn memory(&self) -> u64 {
+        self.scratch.memory() + (PAGES * PAGE_LEN) as u64
+    }
+
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.tail.extend_from_slice(bytes);
+        self.len += bytes.len() as u64;
+        let whole = self.tail.len() / PAGE_LEN * PAGE_LEN;
+        if whole > 0 {
+            self.scratch.append(&self.tail[..whole])?;
+            self.tail.drain(..whole);
+        }
+        Ok(())
+    }
+
+    const fn tail_at(&self) -> u64 {
+        self.len - self.tail.len() as u64
+    }
+
+    /// Fills `target` from `at` on.
+    pub fn read(&self, at: u64, target: &mut [u8]) -> esker_stone::Result<()> {
+        let written = self.tail_at().saturating_sub(at).min(target.len() as u64) as usize;
+        let (front, back) = target.split_at_mut(written);
+        if !front.is_empty() {
+            self.scratch.read_at(at, front)?;
+        }
+        let from = (at + written as u64).saturating_sub(self.tail_at()) as usize;
+        back.copy_from_slice(&self.tail[from..from + back.len()]);
+        Ok(())
+    }
+
+    /// The page that `at` lies in, and where in it.
+    fn page(&mut self, at: u64) -> esker_stone::Result<(&[u8], usize)> {
+        let (number, inside) = (at / PAGE_LEN as u64, (at % PAGE_LEN as u64) as usize);
+        if number * PAGE_LEN as u64 >= self.tail_at() {
+            return Ok((&self.tail, inside));
+        }
+        let kept = &mut self.pages[number as usize % PAGES];
+        if kept.as_ref().is_none_or(|(own, _)| *own != number) {
+            let mut page = kept.take().map_or_else(|| vec![0; PAGE_LEN], |(_, page)| page);
+            self.scratch.read_at(number * PAGE_LEN as u64, &mut page)?;
+            *kept = Some((number, page));
+        }
+        Ok((kept.as_ref().map_or(&[], |(_, page)| page), inside))
+    }
+
+    /// How many bytes from `at` on are those of `bytes`.
+    pub fn same_after(&mut self, at: u64, bytes: &[u8]) -> esker_stone::Result<usize> {
+        let mut same = 0;
+        while same < bytes.len() && at + (same as u64) < self.len {
+            let (page, inside) = self.page(at + same as u64)?;
+            let (here, there) = (&bytes[same..], &page[inside..]);
+            let most = here.len().min(there.len());
+            let found = here.iter().zip(there).take_while(|(one, other)| one == other).count();
+            same += found;
+            if found < most {
+                break;
+            }
+        }
+        Ok(same)
+    }
+
+    /// How many bytes before `at` are the last ones of `bytes`.
+    pub fn same_before(&mut self, at: u64, bytes: &[u8]) -> esker_stone::Result<usize> {
+        let mut same = 0;
+        while same < bytes.len() && (same as u64) < at {
+            let (page, inside) = self.page(at - same as u64 - 1)?;
+            let (here, there) = (&bytes[..bytes.len() - same], &page[..=inside]);
+            let most = here.len().min(there.len());
+            let pairs = here.iter().rev().zip(there.iter().rev());
+            let found = pairs.take_while(|(one, other)| one == other).count();
+            same += found;
+            if found < most {
+                break;
+            }
+        }
+        Ok(same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_found_again_across_pages() {
+        let bytes: Vec<u8> = (0..3 * PAGE_LEN + 77).map(|at| ((at * at) >> 7) as u8).collect();
+        let mut spool = Spool::new(Box::new(Vec::new()));
+        for part in bytes.chunks(10_007) {
+            spool.append(part).unwrap();
+        }
+        for (from, len) in [(0, bytes.len()), (PAGE_LEN - 3, 7), (3 * PAGE_LEN - 1, 78), (5, 0)] {
+            let mut found = vec![0; len];
+            spool.read(from as u64, &mut found).unwrap();
+            assert_eq!(found, bytes[from..from + len]);
+        }
+        let mut other = bytes.clone();
+        other[PAGE_LEN + 10] ^= 1;
+        let (front, back) = other.split_at(2 * PAGE_LEN);
+        assert_eq!(spool.same_after(2, &other[2..]).unwrap(), PAGE_LEN + 8);
+        assert_eq!(spool.same_after(2 * PAGE_LEN as u64, back).unwrap(), back.len());
+        assert_eq!(spool.same_before(2 * PAGE_LEN as u64, front).unwrap(), PAGE_LEN - 11);
+        assert_eq!(spool.same_before(3, &bytes[..3]).unwrap(), 3);
+        assert_eq!(spool.same_after(spool.len(), back).unwrap(), 0);
+    }
+}

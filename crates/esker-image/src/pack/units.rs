@@ -1,0 +1,138 @@
+//! Units: the bytes of the spool in stretches that go into a block as one.
+//!
+//! Above: `data`, `contents`. Below: `category`, `alike`. Invariant: units follow each other without a gap, and none is
+//! longer than it may be; files that are too short for a unit of their own share one.
+
+use super::alike::{Like, Likeness};
+use super::category::Category;
+
+/// Plain bytes of a unit, at most.
+const UNIT_LEN: usize = 64 * 1024;
+/// A file's end ends the unit, if it has so many.
+const UNIT_LEN_MIN: usize = 2 * 1024;
+
+/// A unit of the spool: it lies between its address and that of the next one.
+pub(super) type UnitId = u32;
+
+/// Units, as their bytes come in.
+pub(super) struct Units {
+    /// Where each begins.
+    starts: Vec<u64>,
+    /// What each that has ended is.
+    categories: Vec<Category>,
+    /// The unit at hand.
+    open: Vec<u8>,
+    /// What its file says that it is.
+    said: Option<Category>,
+    unit_len: usize,
+    end: u64,
+    likeness: Option<Likeness>,
+}
+
+impl Units {
+    /// Units of at most `unit_len`; what they have in common is looked for if `alike` says so.
+    pub fn new(unit_len: usize, alike: bool) -> Self {
+        Self {
+            starts: Vec::new(),
+            categories: Vec::new(),
+            open: Vec::new(),
+            said: None,
+            unit_len: unit_len.min(UNIT_LEN),
+            end: 0,
+            likeness: alike.then(Likeness::new),
+        }
+    }
+
+    /// How many there are that have ended.
+    pub const fn count(&self) -> usize {
+        self.categories.len()
+    }
+
+    /// Where a unit lies: its address and its end.
+    pub fn range(&self, unit: UnitId) -> (u64, u64) {
+        let at = |unit: usize| self.starts.get(unit).copied().unwrap_or(self.end);
+        (at(unit as usize), at(unit as usize + 1))
+    }
+
+    /// What a unit is that has ended.
+    pub fn category(&self, unit: UnitId) -> Category {
+        self.categories[unit as usize]
+    }
+
+    /// The unit that an address lies in.
+    pub fn holding(&self, address: u64) -> UnitId {
+        self.starts.partition_point(|&start| start <= address).saturating_sub(1) as UnitId
+    }
+
+    /// Bytes of memory that it takes, in about.
+    pub fn memory(&self) -> u64 {
+        let likeness = self.likeness.as_ref().map_or(0, Likeness::memory);
+        likeness + self.starts.capacity() as u64 * 9
+    }
+
+    /// More bytes of the spool, from a file that may say what they are.
+    pub fn push(&mut self, mut bytes: &[u8], said: Option<Category>) {
+        if self.said != said {
+            self.close();
+            self.said = said;
+        }
+        while !bytes.is_empty() {
+            if self.open.is_empty() {
+                self.starts.push(self.end);
+            }
+            let (now, rest) = bytes.split_at(bytes.len().min(self.unit_len - self.open.len()));
+            self.open.extend_from_slice(now);
+            self.end += now.len() as u64;
+            bytes = rest;
+            if self.open.len() == self.unit_len {
+                self.close();
+            }
+        }
+    }
+
+    /// A file ends here.
+    pub fn end_file(&mut self) {
+        if self.said.is_some() || self.open.len() >= UNIT_LEN_MIN.min(self.unit_len) {
+            self.close();
+        }
+    }
+
+    /// Ends the unit at hand, if there is one.
+    pub fn close(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        let own = self.count() as UnitId;
+        let category = self.said.unwrap_or_else(|| Category::of(&self.open));
+        if let Some(likeness) = self.likeness.as_mut().filter(|_| category == Category::Usual) {
+            likeness.look(own, &self.open);
+        }
+        self.categories.push(category);
+        self.open.clear();
+    }
+
+    /// What was found to be alike. Nothing is looked for any more.
+    pub fn likes(&mut self) -> Vec<Like> {
+        self.likeness.take().map_or_else(Vec::new, Likeness::found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_cut_at_their_length_and_at_ends_of_files() {
+        let mut units = Units::new(10_000, false);
+        units.push(&[1; 25_000], None);
+        units.end_file();
+        units.push(&[2; 10], None);
+        units.end_file();
+        units.push(&[3; 3000], None);
+        units.end_file();
+        units.close();
+        let ranges: Vec<_> = (0..units.count() as UnitId).map(|unit| units.range(unit)).collect();
+        assert_eq!((units.holding(9_999), units.holding(10_000)), (0, 1));
+        assert_eq!(ranges, [(0, 10_000), (10_000, 20_000), (20_000, 25_000), (25_000, 28_010)]);
+    }
+}
