@@ -20,5 +20,5 @@ pub use list::gather_list;
 pub use options::{Choosing, Making, Rewriting};
 pub use output::{Output, failure};
 pub use progress::{Bar, Total};
-pub use summary::{Slowest, described, words};
+pub use summary::{Slowest, described, explained, words};
 pub use walk::{Gathered, Plan, gather};

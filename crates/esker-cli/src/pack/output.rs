@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-use esker_image::pack::Error;
+use esker_image::pack::{Error, Scratch};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -60,6 +60,12 @@ fn refused(path: &Path, error: &io::Error) -> Failure {
     Failure::at(Exit::Failed, &what, path, remedy)
 }
 
+/// A file without a name, where there are such.
+fn nameless(folder: &Path) -> Result<File, Errno> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open(folder, flags, Mode::from_bits_truncate(0o666)).map(File::from)
+}
+
 impl Output {
     /// A new file that will be `path`.
     pub fn new(path: &Path, force: bool) -> Outcome<Self> {
@@ -81,10 +87,8 @@ impl Output {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
             _ => PathBuf::from("."),
         };
-        let mode = Mode::from_bits_truncate(0o666);
-        let nameless = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let (file, name) = match rustix::fs::open(&folder, nameless, mode) {
-            Ok(fd) => (File::from(fd), None),
+        let (file, name) = match nameless(&folder) {
+            Ok(file) => (file, None),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
                 let name = folder.join(format!(".esker-{}.new", std::process::id()));
                 let file = File::options().read(true).write(true).create_new(true).open(&name);
@@ -107,6 +111,20 @@ impl Output {
     /// To write to.
     pub fn file(&self) -> Outcome<File> {
         self.file.try_clone().map_err(|error| refused(&self.path, &error))
+    }
+
+    /// A file without a name beside it, for what nobody wants when the image is done.
+    pub fn scratch(&self) -> Outcome<Box<dyn Scratch>> {
+        let file = nameless(&self.folder).or_else(|errno| match errno {
+            Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL => {
+                let name = self.folder.join(format!(".esker-{}.tmp", std::process::id()));
+                let file = File::options().read(true).write(true).create_new(true).open(&name)?;
+                std::fs::remove_file(name)?;
+                Ok(file)
+            }
+            errno => Err(io::Error::from(errno)),
+        });
+        Ok(Box::new(file.map_err(|error| refused(&self.path, &error))?))
     }
 
     /// What writing said, for a person.

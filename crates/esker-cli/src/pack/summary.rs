@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use esker_image::pack::{KindUse, Packed};
+use esker_image::pack::{CategoryUse, KindUse, Packed};
 use esker_stone::hex;
 use serde_json::json;
 
@@ -61,12 +61,49 @@ fn ending(kind: &KindUse) -> String {
     if kind.kind.is_empty() { "(no ending)".to_owned() } else { format!(".{}", kind.kind) }
 }
 
+/// Why the image came out as it did.
+pub fn explained(packed: &Packed) -> String {
+    let own = &packed.choices;
+    let mut text = String::from("how it was packed:");
+    text += &match own.repeats {
+        None => "\n  stretches that were there before: not looked for".to_owned(),
+        Some(least) => format!(
+            "\n  stretches of {} and more that were there before: {}",
+            size_shown(least as u64),
+            size_shown(own.repeated),
+        ),
+    };
+    text += &match own.alike {
+        None => format!("\n  {} units in the order of their paths", own.units),
+        Some(pairs) => format!("\n  {} units, like beside like: {pairs} pairs are", own.units),
+    };
+    for part in &own.categories {
+        text += &format!(
+            "\n  {}: {} blocks, {} became {} (1 : {:.1}); {} transformed, {} stored as they are",
+            part.category.name(),
+            part.blocks,
+            size_shown(part.plain),
+            size_shown(part.stored),
+            ratio(part.plain, part.stored),
+            part.transformed,
+            part.raw,
+        );
+    }
+    text
+}
+
 /// For a machine: one line.
 pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Duration) -> String {
     let own = &packed.statistics;
     let kind = |kind: &KindUse| {
         let (files, bytes) = (kind.files, kind.bytes);
         json!({ "kind": kind.kind, "files": files, "bytes": bytes, "stored": kind.stored })
+    };
+    let category = |part: &CategoryUse| {
+        json!({
+            "category": part.category.name(), "blocks": part.blocks, "transformed": part.transformed,
+            "raw": part.raw, "bytes": part.plain, "stored": part.stored,
+        })
     };
     let slow = |(took, path): &(Duration, Vec<u8>)| {
         let took = took.as_secs_f64();
@@ -84,6 +121,10 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
         "duplicate_bytes": packed.saved,
         "data": packed.data,
         "metadata": packed.metadata,
+        "repeated": packed.choices.repeated,
+        "units": packed.choices.units,
+        "alike": packed.choices.alike,
+        "categories": packed.choices.categories.iter().map(category).collect::<Vec<_>>(),
         "kinds": packed.kinds.iter().map(kind).collect::<Vec<_>>(),
         "slowest": gathered.slowest.all.iter().map(slow).collect::<Vec<_>>(),
         "seconds": took.as_secs_f64(),

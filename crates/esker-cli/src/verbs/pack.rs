@@ -16,7 +16,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::images::{self, Opening};
 use crate::pack::{
     Again, Bar, Choosing, Gathered, Making, Order, Output, Plan, Rewriting, Total, again,
-    described, failure, gather, gather_list, unpack, words,
+    described, explained, failure, gather, gather_list, unpack, words,
 };
 use crate::volumes::{self, is_volume};
 
@@ -28,11 +28,16 @@ use crate::volumes::{self, is_volume};
 #[derive(Args)]
 #[command(after_help = "\
 Levels:
-  0  as it is            5  zstd 12, 8M blocks
-  1  lz4, 1M blocks      6  zstd 19, 8M blocks (the default)
+  0  as it is            5  zstd 12
+  1  lz4, 1M blocks      6  zstd 19 (the default)
   2  zstd 1, 1M blocks   7  zstd 22, 16M blocks
   3  zstd 3, 2M blocks   8  xz 9, 16M blocks
-  4  zstd 7, 4M blocks   9  xz 9, 64M blocks
+  4  zstd 7              9  xz 9, 64M blocks
+
+Blocks have 8M where nothing else is said. From level 1 on, what was there before is stored once, wherever
+it begins: stretches of 1 or 2 KiB and more. From level 4 on, what is alike is put into the same block: all
+bytes wait in a file without a name beside the output until everything is read. What is compressed already
+is found out and stored; WAVE sound is stored as differences.
 
 Patterns of --exclude, --include and --filter are those of rsync(1): the first that matches decides;
 * and ? stop at a /, ** does not; x/*** is x and all that is in it; a / in front means the top of
@@ -81,6 +86,9 @@ pub struct Pack {
     /// Do not go into other file systems
     #[arg(short = 'x', long)]
     one_file_system: bool,
+    /// Tell what was chosen, and what came of it
+    #[arg(long, conflicts_with = "json")]
+    explain: bool,
     /// Show no progress
     #[arg(short, long)]
     quiet: bool,
@@ -107,7 +115,11 @@ impl Pack {
         plan.output = output.folder().filter(|_| self.files_from.is_none());
         let (gathered, packed) = self.pack(&output, options, &plan)?;
         output.keep()?;
-        tell(&self.output, &gathered, &packed, began, self.json)
+        let told = tell(&self.output, &gathered, &packed, began, self.json);
+        if self.explain {
+            say(&explained(&packed));
+        }
+        told
     }
 
     fn pack(
@@ -119,7 +131,9 @@ impl Pack {
         let failed = |error: Error| failure(error, output);
         let mut root = Meta::new(Kind::Directory, 0o755);
         root.mtime = plan.time.or(plan.time_max).unwrap_or_default();
-        let mut packer = Packer::new(output.file()?, root.clone(), options).map_err(failed)?;
+        let mut packer =
+            Packer::with_scratch(output.file()?, root.clone(), options, output.scratch()?)
+                .map_err(failed)?;
         for base in &self.base {
             self.lean_on(base, &mut packer)?.map_err(failed)?;
         }
