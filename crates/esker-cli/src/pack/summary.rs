@@ -100,9 +100,14 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
         json!({ "kind": kind.kind, "files": files, "bytes": bytes, "stored": kind.stored })
     };
     let category = |part: &CategoryUse| {
+        let (blocks, transformed, raw) = (part.blocks, part.transformed, part.raw);
         json!({
-            "category": part.category.name(), "blocks": part.blocks, "transformed": part.transformed,
-            "raw": part.raw, "bytes": part.plain, "stored": part.stored,
+            "category": part.category.name(),
+            "blocks": blocks,
+            "transformed": transformed,
+            "raw": raw,
+            "bytes": part.plain,
+            "stored": part.stored,
         })
     };
     let slow = |(took, path): &(Duration, Vec<u8>)| {

@@ -34,10 +34,10 @@ Levels:
   3  zstd 3, 2M blocks   8  xz 9, 16M blocks
   4  zstd 7              9  xz 9, 64M blocks
 
-Blocks have 8M where nothing else is said. From level 1 on, what was there before is stored once, wherever
-it begins: stretches of 1 or 2 KiB and more. From level 4 on, what is alike is put into the same block: all
-bytes wait in a file without a name beside the output until everything is read. What is compressed already
-is found out and stored; WAVE sound is stored as differences.
+Blocks have 8M where nothing else is said. From level 1 on, what was there before is stored once,
+wherever it begins: stretches of 1 or 2 KiB and more. From level 4 on, what is alike is put into the
+same block: all bytes wait in a file without a name beside the output until everything is read. What
+is compressed already is found out and stored; WAVE sound is stored as differences.
 
 Patterns of --exclude, --include and --filter are those of rsync(1): the first that matches decides;
 * and ? stop at a /, ** does not; x/*** is x and all that is in it; a / in front means the top of

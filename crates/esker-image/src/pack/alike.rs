@@ -1,8 +1,8 @@
 //! Which units have much in common with which.
 //!
-//! Above: `units`. Below: `gear`. Short stretches that two units share are votes for each other; programs that were built
-//! twice share little that is long, since each call says how far it goes, but much that is short. Invariant: every unit
-//! has at most [`FRIENDS`] others that it names, so memory grows with the number of units alone.
+//! Above: `units`. Below: `gear`. Short stretches that two units share are votes for each other; programs that were
+//! built twice share little that is long, since each call says how far it goes, but much that is short. Invariant:
+//! every unit has at most [`FRIENDS`] others that it names, so memory grows with the number of units alone.
 
 use std::collections::HashMap;
 

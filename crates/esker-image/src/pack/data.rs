@@ -1,9 +1,9 @@
 //! Bytes of files: cut into pieces, each stored once, gathered into blocks.
 //!
-//! Above: `packer`. Below: `contents`, `repeats`, `alike`, `order`, `spool`, `pool`. A piece that was there before is known by
-//! its hash; of others, stretches that were there before are found byte by byte. What is left goes to the spool, unit by
-//! unit, and from there into blocks: in its order as it comes, or at the end in an order that puts like to like.
-//! Invariant: a unit that was placed is in a block that has been, or will be, given to the pool.
+//! Above: `packer`. Below: `contents`, `repeats`, `units`, `order`, `spool`, `pool`. A piece that was there before is
+//! known by its hash; of others, stretches that were there before are found byte by byte. What is left goes to the
+//! spool, unit by unit, and from there into blocks: in its order as it comes, or at the end in an order that puts like
+//! to like. Invariant: a unit that was placed is in a block that has been, or will be, given to the pool.
 
 use std::io::Write;
 

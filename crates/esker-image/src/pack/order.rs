@@ -29,7 +29,8 @@ struct Growing<'a> {
     queue: BinaryHeap<(u64, Reverse<UnitId>)>,
 }
 
-/// Units of these lengths in the order in which they go into blocks of `block_len`. Those without a length are left out.
+/// Units of these lengths in the order in which they go into blocks of `block_len`. Those without a length are left
+/// out.
 pub(super) fn grown(lens: &[u32], likes: &[Like], block_len: usize) -> Vec<UnitId> {
     let mut growing = Growing::new(lens, likes);
     let mut order = Vec::with_capacity(lens.len());

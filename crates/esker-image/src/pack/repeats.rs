@@ -1,7 +1,7 @@
 //! Stretches that were there before, found wherever they begin and end.
 //!
-//! Above: `data`. Below: `gear`, `spool`. Each anchor in new bytes is remembered with its address. Where an anchor comes
-//! again, bytes are compared in both directions, and what is the same is taken from there if it is long enough.
+//! Above: `data`. Below: `gear`, `spool`. Each anchor in new bytes is remembered with its address. Where an anchor
+//! comes again, bytes are compared in both directions, and what is the same is taken from there if it is long enough.
 //! Within the bytes at hand nothing is looked for: they go into one block, where a codec finds it.
 //! Invariant: nothing is taken to be the same that was not compared byte by byte.
 
