@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::leaf::Leaf;
 use crate::log::Log;
 use crate::segments::{Condition, Segments};
+use crate::settle::idle;
 use crate::stack::{Stack, State};
 use crate::volume::Volume;
 
@@ -25,6 +26,9 @@ const SPARE: usize = 3;
 const FILLED: u64 = 7;
 /// A segment is worth emptying when less than this is needed of it, in sixteenths.
 const WORTH: u64 = 15;
+
+/// Segments' worth of bytes that are moved in passing, at most.
+const BUDGET: u64 = 4;
 
 /// Blocks that are moved.
 struct Carried(Vec<BlockName>);
@@ -70,7 +74,7 @@ impl<D: Device> Volume<D> {
                 return Ok(());
             }
             last = Some(before);
-            match self.round(&mut log) {
+            match self.round(&mut log, u64::MAX, 0) {
                 Err(Error::NoSpace) => return Ok(()),
                 done => done?,
             }
@@ -78,7 +82,8 @@ impl<D: Device> Volume<D> {
         Ok(())
     }
 
-    /// One round, where there is little room: so that it is made while others write, and not all at once.
+    /// One round, where there is little room: so that it is made while others write, and not all at once. What it
+    /// moves is bounded, and must be worth it.
     ///
     /// # Errors
     /// What the device says.
@@ -87,7 +92,8 @@ impl<D: Device> Volume<D> {
         if self.is_writable() && self.room() < stretches / 16 * self.shape.segment_room {
             let mut log = self.log();
             self.prepare(&mut log)?;
-            match self.round(&mut log) {
+            let segment = self.shape.segment_room;
+            match self.round(&mut log, BUDGET * segment, segment) {
                 Err(Error::NoSpace) => {}
                 done => done?,
             }
@@ -102,9 +108,12 @@ impl<D: Device> Volume<D> {
         used.map(|row| self.shape.segment_room.saturating_sub(row.live)).sum()
     }
 
-    /// Empties a few segments, and has them free.
-    fn round(&self, log: &mut Log) -> Result<()> {
-        let blocks = self.to_carry(log)?;
+    /// Empties a few segments by moving at most so many bytes, and has them free; unless less is gained.
+    fn round(&self, log: &mut Log, budget: u64, least: u64) -> Result<()> {
+        let (blocks, gain) = self.to_carry(log, budget)?;
+        if gain < least {
+            return Ok(());
+        }
         if !blocks.is_empty() {
             self.write(log, &Carried(blocks), |show| show())?;
         }
@@ -113,10 +122,10 @@ impl<D: Device> Volume<D> {
         self.settle(log)
     }
 
-    /// Blocks of the segments of which least is needed: as many as surely fit.
-    fn to_carry(&self, log: &Log) -> Result<Vec<BlockName>> {
+    /// Blocks of the segments of which least is needed, as many as surely fit; and the bytes that are gained.
+    fn to_carry(&self, log: &Log, budget: u64) -> Result<(Vec<BlockName>, u64)> {
         let state = self.state();
-        let (mut worth, mut fits) = {
+        let (mut worth, mut fits, mut gain) = {
             let segments = self.segments();
             let room = self.shape.segment_room;
             let free = segments.free().saturating_sub(self.reserve(&state) + 1);
@@ -125,7 +134,9 @@ impl<D: Device> Volume<D> {
                 row.condition == Condition::Log && row.physical != log.physical && few
             });
             let worth: Vec<_> = sealed.map(|row| (row.live, row.number)).collect();
-            (worth, free as u64 * (room / 8 * FILLED))
+            // They are free once it was settled.
+            let dead = idle(&segments, &[log.physical]).len() as u64 * room;
+            (worth, budget.min(free as u64 * (room / 8 * FILLED)), dead)
         };
         worth.sort_unstable();
         let mut victims = BTreeSet::new();
@@ -134,9 +145,10 @@ impl<D: Device> Volume<D> {
                 break;
             }
             fits -= live;
+            gain += self.shape.segment_room - live;
             victims.insert(number);
         }
-        self.stack(&state).blocks_in(&victims)
+        Ok((self.stack(&state).blocks_in(&victims)?, gain))
     }
 }
 
