@@ -182,6 +182,7 @@ pub fn run<S: Subject>(mut subject: S, bench: u32) {
         3 => many_files(subject, TOTAL, 10),
         4 => random(subject),
         // No cliffs: ten times as much, and far more files.
+        11 => many_files(subject, TOTAL / 10, 100),
         12 => segments(subject, 10 * TOTAL),
         13 => many_files(subject, 16 * TOTAL, 100),
         _ if !S::NAMES => {}

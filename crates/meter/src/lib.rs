@@ -37,6 +37,7 @@ pub const BENCHES: &[(u32, &str)] = &[
     (7, "1000 names"),
     (8, "memory taken"),
     (9, "directories"),
+    (11, "10 MB in segments over 100 files"),
     (12, "1 GB in segments"),
     (13, "100 files of 16 MB in segments"),
 ];

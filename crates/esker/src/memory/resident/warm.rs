@@ -4,6 +4,8 @@
 //! what it changes, and all when values of the tree moved.
 //! Invariant: what is here agrees with the trees: a size changes in both at once.
 
+use alloc::vec::Vec;
+
 use super::Resident;
 use super::superblock::Superblock;
 use crate::attr::Time;
@@ -19,8 +21,10 @@ use crate::memory::record::{self, Record};
 use crate::store::Use;
 use crate::tree::{PageId, Tree};
 
-/// Places, each for the inodes of one number modulo this.
+/// Places to begin with: as many as inodes that are used in turn, or else each would make another cold at each use.
 const PLACES: usize = 64;
+/// Never more than that: some 500 KiB.
+const PLACES_MAX: usize = 4096;
 
 /// One inode.
 #[derive(Clone, Copy, Default)]
@@ -50,12 +54,13 @@ pub struct State {
     /// Those from before another generation are cold.
     generation: u64,
     layout: u64,
-    warm: [Warm; PLACES],
+    /// A power of two, each for the inodes of one number modulo it.
+    warm: Vec<Warm>,
 }
 
 impl State {
     pub fn new(superblock: Superblock) -> Self {
-        Self { superblock, generation: 1, layout: 0, warm: [Warm::default(); PLACES] }
+        Self { superblock, generation: 1, layout: 0, warm: alloc::vec![Warm::default(); PLACES] }
     }
 
     /// All are cold.
@@ -80,8 +85,36 @@ impl State {
 
     #[inline]
     fn place(&mut self, ino: Ino) -> Option<&mut Warm> {
-        let warm = &mut self.warm[ino.0 as usize % PLACES];
+        let index = self.index(ino.0);
+        let warm = self.warm.get_mut(index)?;
         (warm.ino == ino.0 && warm.since == self.generation).then_some(warm)
+    }
+
+    #[inline]
+    fn index(&self, ino: u64) -> usize {
+        ino as usize & self.warm.len().wrapping_sub(1)
+    }
+
+    /// Puts an inode into its place; if another is warm there, both find one among twice as many, as long as there may
+    /// be more.
+    fn put(&mut self, warm: Warm) {
+        loop {
+            let index = self.index(warm.ino);
+            let known = &mut self.warm[index];
+            let other = known.ino != 0 && known.ino != warm.ino && known.since == self.generation;
+            if !other || self.warm.len() >= PLACES_MAX {
+                self.warm[index] = warm;
+                return;
+            }
+            let more = alloc::vec![Warm::default(); self.warm.len() * 2];
+            for old in core::mem::replace(&mut self.warm, more) {
+                // Two that had places of their own have them here.
+                if old.ino != 0 && old.since == self.generation {
+                    let index = self.index(old.ino);
+                    self.warm[index] = old;
+                }
+            }
+        }
     }
 }
 
@@ -211,7 +244,7 @@ impl<M: Memory> Home<Resident<M>> {
                 tree.find_value(&keys::inode(ino), record)
             };
             let Some(Ok(Some(Ok((record, leaf, offset))))) = tree.tree().map(find) else { return };
-            state.warm[ino.0 as usize % PLACES] = Warm {
+            state.put(Warm {
                 ino: ino.0,
                 since: generation,
                 size: record.size,
@@ -220,7 +253,7 @@ impl<M: Memory> Home<Resident<M>> {
                     + (offset + Record::SIZE_OFFSET) as u64,
                 fetched: u64::MAX,
                 ..Warm::default()
-            };
+            });
         }
         let Some(warm) = state.place(ino) else { return };
         match after {
