@@ -1,8 +1,9 @@
 //! Blocks decoded before they are asked for, by threads of their own, when they are asked for in a row.
 //!
-//! Above: homes at rest say which block is used. Beside: `cache`, in which a block waits for its reader. Large files are
-//! read block by block, and so are many small ones in the order in which they were packed: so blocks are watched, not files.
-//! Invariant: at most as many blocks as there are threads are decoded ahead at a time, and nobody waits for them.
+//! Above: homes at rest say which block is used. Beside: `cache`, in which a block waits for its reader. Large
+//! files are read block by block, and so are many small ones in the order in which they were packed: so blocks are
+//! watched, not files. Invariant: at most as many blocks as there are threads are decoded ahead at a time, and nobody
+//! waits for them.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};

@@ -65,7 +65,9 @@ impl Load {
             }
         }
         fs::remove_dir_all(&dir)?;
-        sleep(RESTING);
+        if full > LITTLE {
+            sleep(RESTING);
+        }
         let left = (settled(run)? - before).max(0.0);
         run.note(format!("{what}, memory left when removed"), Unit::Bytes, left);
         Ok(())
@@ -74,6 +76,8 @@ impl Load {
 
 /// A home may keep what was removed at hand for so long.
 const RESTING: Duration = Duration::from_secs(RESTING_TICKS + 2);
+/// Bytes for which nobody waits.
+const LITTLE: f64 = (16 << 20) as f64;
 
 /// Memory of the daemon once it does not change any more: what is removed is given back a little later.
 fn settled(run: &Run<'_>) -> io::Result<f64> {
