@@ -2,6 +2,8 @@
 //!
 //! Below: madvise(2), whose failure changes nothing but speed and what is given back.
 
+use core::iter;
+
 use esker::ground::Lender;
 use rustix::mm::{Advice, madvise};
 
@@ -28,7 +30,7 @@ impl HugePages {
 /// Gives the whole pages of a buffer back to the operating system, until it is next written to. What
 /// it held is gone.
 pub fn release(buffer: &mut [u8]) {
-    HugePages.release(buffer);
+    HugePages.release(&mut iter::once(buffer));
 }
 
 impl Lender for HugePages {
@@ -38,10 +40,18 @@ impl Lender for HugePages {
         unsafe { Self::advise(start, len, advice) }
     }
 
-    fn release(&self, bytes: &mut [u8]) {
-        // SAFETY: the bytes are borrowed alone; what they turn to, zeros or what a file holds, are
-        // bytes as well.
-        unsafe { Self::advise(bytes.as_ptr(), bytes.len(), Advice::LinuxDontNeed) }
+    fn release(&self, pieces: &mut dyn Iterator<Item = &mut [u8]>) {
+        // Every call interrupts all threads of the process to forget where pages were.
+        let mut pieces = pieces.peekable();
+        while let Some(first) = pieces.next() {
+            let (start, mut len) = (first.as_ptr(), first.len());
+            while let Some(next) = pieces.next_if(|next| next.as_ptr() == start.wrapping_add(len)) {
+                len += next.len();
+            }
+            // SAFETY: the bytes are borrowed alone, one piece behind the other; what they turn to, zeros or what
+            // a file holds, are bytes as well.
+            unsafe { Self::advise(start, len, Advice::LinuxDontNeed) }
+        }
     }
 }
 
@@ -54,12 +64,14 @@ mod tests {
         let mut bytes = vec![7; 4 << 20];
         HugePages.huge(bytes.as_ptr(), bytes.len(), true);
         let end = bytes.len() - 100;
-        HugePages.release(&mut bytes[100..end]);
+        let (one, other) = bytes[100..end].split_at_mut(70_001);
+        HugePages.release(&mut [one, other].into_iter());
         // What was taken back comes again as zeros.
         let edge = rustix::param::page_size();
         assert!(bytes[100 + edge..end - edge].iter().all(|&byte| byte == 0));
         assert!(bytes[..100].iter().chain(&bytes[end..]).all(|&byte| byte == 7));
         HugePages.huge(bytes.as_ptr(), bytes.len(), false);
-        HugePages.release(&mut []);
+        HugePages.release(&mut iter::empty());
+        release(&mut []);
     }
 }

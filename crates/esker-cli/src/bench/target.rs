@@ -60,7 +60,7 @@ impl Target {
             Spec::Memory(options) => target.serve(&["mount", "-f", "mem:"], options)?,
             Spec::Null(options) => target.serve(&["null-server"], options)?,
             Spec::Library => target.library = Some(Library::new()?),
-            Spec::Tmpfs => target.mount(&["-t", "tmpfs", "tmpfs"])?,
+            Spec::Tmpfs => target.mount(&["-t", "tmpfs", "-o", "nr_inodes=0", "tmpfs"])?,
             Spec::Loop(kind) => target.mount_image(kind)?,
             Spec::Directory(_) => {}
         }

@@ -10,16 +10,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Channel, Outlet, Transport};
+use super::{Channel, KEPT, Outlet, QUIET_SECONDS, Transport};
 use crate::handler::Flush;
 use crate::negotiate::{DATA_LEN_MAX, REQUEST_LEN_MAX};
 use crate::wire::{NOTIFY_INVAL_INODE, NotifyInvalInodeOut, OutHeader};
 
 /// The offset that stands for no bytes at all in a notification about an inode.
 const ATTRIBUTES_ONLY: i64 = -1;
-/// What a worker's buffers may keep of memory, in bytes, once nothing has come for a while.
-const KEPT: usize = 64 << 10;
-const WHILE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const QUIET: Timespec = Timespec { tv_sec: QUIET_SECONDS as i64, tv_nsec: 0 };
 /// Where the kernel offers FUSE.
 pub const PATH: &str = "/dev/fuse";
 
@@ -78,7 +76,7 @@ impl DeviceChannel {
 
     /// Whether nothing comes for a while.
     fn is_quiet(&self) -> bool {
-        poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&WHILE)) == Ok(0)
+        poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&QUIET)) == Ok(0)
     }
 }
 

@@ -17,6 +17,10 @@ use esker::Ino;
 use crate::handler::Flush;
 use crate::wire::{InitOut, OutHeader};
 
+/// What a request's buffers may keep of memory, in bytes, once nothing has come for so many seconds.
+const KEPT: usize = 64 << 10;
+const QUIET_SECONDS: u64 = 1;
+
 /// A connection to the kernel, which gives each worker a channel of its own.
 pub trait Transport: Send + Sync {
     /// What a worker gets.

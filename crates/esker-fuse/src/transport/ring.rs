@@ -14,13 +14,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use esker::Ino;
+use esker_host::release;
 use io_uring::squeue::Entry128;
 use io_uring::{IoUring, opcode, types};
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::device::{Device, DeviceChannel, DeviceOutlet};
-use super::{Channel, Outlet, Transport};
+use super::{Channel, KEPT, Outlet, QUIET_SECONDS, Transport};
 use crate::handler::Flush;
 use crate::negotiate::DATA_LEN_MAX;
 use crate::wire::flags::init;
@@ -131,11 +133,7 @@ impl Channel for RingChannel {
     fn send(&mut self, header: &OutHeader) -> io::Result<()> {
         match self {
             Self::Device(device) => device.send(header),
-            Self::Queue(queue) => {
-                let index = queue.current;
-                queue.slots[index].finish(header);
-                queue.commit(index)
-            }
+            Self::Queue(queue) => queue.finish(queue.current, header),
         }
     }
 
@@ -226,6 +224,8 @@ pub struct Queue {
     current: usize,
     /// Slots whose answers other threads will give.
     left: usize,
+    /// More of a slot has been in use than is to be kept.
+    full: bool,
     late: Arc<Late>,
     /// What the bell's eventfd is read into.
     rung: Box<[u8; 8]>,
@@ -256,6 +256,7 @@ impl Queue {
             arrived: VecDeque::with_capacity(DEPTH),
             current: 0,
             left: 0,
+            full: false,
             late: Arc::new(late),
             rung: Box::new([0; 8]),
         })
@@ -338,10 +339,7 @@ impl Queue {
 
     fn receive(&mut self) -> io::Result<bool> {
         while self.arrived.is_empty() {
-            match self.ring.submit_and_wait(1) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                result => result?,
-            };
+            self.wait()?;
             let mut rung = false;
             for done in self.ring.completion() {
                 match (done.user_data(), done.result()) {
@@ -358,7 +356,44 @@ impl Queue {
         }
         self.current = self.arrived.pop_front().unwrap_or(self.current);
         self.slots[self.current].arrange()?;
+        self.full |= self.slots[self.current].entry.payload_len as usize > KEPT;
         Ok(true)
+    }
+
+    /// Until something may have come.
+    fn wait(&mut self) -> io::Result<()> {
+        let waited = if self.full {
+            let quiet = types::Timespec::new().sec(QUIET_SECONDS);
+            let args = types::SubmitArgs::new().timespec(&quiet);
+            self.ring.submitter().submit_with_args(1, &args)
+        } else {
+            self.ring.submit_and_wait(1)
+        };
+        match waited.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(Errno::TIME) => {
+                self.rest();
+                Ok(())
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Gives memory back. The kernel fills buffers only while this thread is in its call, and then says so.
+    fn rest(&mut self) {
+        if self.left == 0 {
+            for slot in &mut self.slots {
+                release(&mut slot.buffer[KEPT..]);
+                release(&mut slot.side);
+            }
+            self.full = false;
+        }
+    }
+
+    fn finish(&mut self, slot: usize, header: &OutHeader) -> io::Result<()> {
+        self.full |= header.len as usize > KEPT;
+        self.slots[slot].finish(header);
+        self.commit(slot)
     }
 
     fn answer_late(&mut self) -> io::Result<()> {
@@ -366,8 +401,7 @@ impl Queue {
         for (slot, header, body) in self.late.take() {
             self.left -= 1;
             self.slots[slot].room()[..body.len()].copy_from_slice(&body);
-            self.slots[slot].finish(&header);
-            self.commit(slot)?;
+            self.finish(slot, &header)?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ pub trait Lender: Debug + Sync {
     /// pages; or if not `wanted`, no longer. Advice: it changes no byte, whatever lies there.
     fn huge(&self, start: *const u8, len: usize, wanted: bool);
 
-    /// The bytes are not needed for now: they may turn to anything, and what is below them may go
-    /// to others until they are written again.
-    fn release(&self, bytes: &mut [u8]);
+    /// The bytes of all pieces are not needed for now: they may turn to anything, and what is below them may go
+    /// to others until they are written again. Pieces that follow each other in memory go together, for less.
+    fn release(&self, pieces: &mut dyn Iterator<Item = &mut [u8]>);
 }

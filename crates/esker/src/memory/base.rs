@@ -22,9 +22,10 @@ use crate::tree::{HeapPages, Pages};
 /// all.
 const SPARE_LEVEL: usize = 3;
 const SPARE_MIN: usize = 4;
-/// Free pages that any other tree keeps, for each of its pages and in all.
+/// Free pages that any other tree has at most, for each of its pages and in all. When it has more, half of them
+/// go back together, which takes the operating system little more than one.
 const SPARE_SHARE: usize = 8;
-const SPARE_MAX: usize = 64;
+const SPARE_MAX: usize = 512;
 
 /// Pages as a home keeps them.
 pub trait Sheets: Pages {
@@ -57,9 +58,9 @@ impl Sheets for HeapPages {
 
     fn settle(&mut self, levels: usize) -> bool {
         let least = SPARE_MIN + SPARE_LEVEL * (levels - 1);
-        let spare = (self.used() / SPARE_SHARE).clamp(least, SPARE_MAX);
-        if self.spare() > spare {
-            self.keep(spare);
+        let most = (self.used() / SPARE_SHARE).clamp(least, SPARE_MAX);
+        if self.spare() > most {
+            self.keep(least.max(most / 2));
         }
         false
     }

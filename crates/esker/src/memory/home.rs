@@ -208,7 +208,9 @@ impl<B: Base> Home<B> {
     /// # Errors
     /// As any commit.
     pub fn drop_left_behind(&self) -> Result<()> {
-        if !self.left_behind.swap(false, Ordering::Relaxed) {
+        // A look first: what every commit writes to, no other thread can have at hand.
+        let left = &self.left_behind;
+        if !left.load(Ordering::Relaxed) || !left.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
         let mut found = alloc::vec::Vec::new();

@@ -16,7 +16,9 @@ use crate::tree::{Census, Finger, PageId, Tree};
 /// Records whose leaves are remembered: directories, and as many others.
 const LEAVES: usize = 8;
 
-/// A tree made when first needed.
+/// A tree made when first needed; in lines of the processor's cache of its own, with its lock, so that those
+/// who work in one group do not hinder others.
+#[repr(align(128))]
 pub(super) struct SubTree<P> {
     tree: Option<Tree<P>>,
     /// Groups that inodes are dealt out over, as a power of two.

@@ -25,8 +25,6 @@ pub struct HeapPages {
     vacant: Vec<u32>,
     /// Those with a page and free.
     spare: Vec<u32>,
-    /// How many free pages a page that is freed may join.
-    keep: usize,
     overdraft: bool,
     budget: Arc<Budget>,
 }
@@ -48,7 +46,6 @@ impl HeapPages {
             given: 0,
             vacant: Vec::new(),
             spare: Vec::new(),
-            keep: 0,
             overdraft: false,
             budget,
         }
@@ -78,20 +75,21 @@ impl HeapPages {
         self.spare.len()
     }
 
-    /// Gives back free pages but for so many, which also is what [`Pages::free`] keeps from now on.
+    /// Gives back free pages but for so many; no others ever go. Better many at once than one by one: neighbours
+    /// go together.
     pub fn keep(&mut self, spare: usize) {
-        self.keep = spare;
-        while self.spare.len() > spare
-            && let Some(number) = self.spare.pop()
-        {
-            self.give_back(number);
+        if self.spare.len() <= spare {
+            return;
         }
-    }
-
-    fn give_back(&mut self, number: u32) {
-        self.slabs.release(number);
-        self.vacant.push(number);
-        self.budget.give(PAGE_SIZE as u64);
+        // Those of the highest numbers go: they are the last that were needed.
+        self.spare.sort_unstable();
+        let gone = &self.spare[spare..];
+        for run in gone.chunk_by(|one, next| one + 1 == *next) {
+            self.slabs.release(run[0]..run[0] + run.len() as u32);
+        }
+        self.budget.give((gone.len() * PAGE_SIZE) as u64);
+        self.vacant.extend_from_slice(gone);
+        self.spare.truncate(spare);
     }
 
     /// One more free page.
@@ -162,11 +160,7 @@ impl Pages for HeapPages {
             return;
         }
         self.turn(id.0);
-        if self.spare.len() < self.keep {
-            self.spare.push(id.0);
-        } else {
-            self.give_back(id.0);
-        }
+        self.spare.push(id.0);
     }
 
     fn reserve(&mut self, count: usize) -> Result<()> {
@@ -177,7 +171,6 @@ impl Pages for HeapPages {
                 return Err(error);
             }
         }
-        self.keep = count;
         Ok(())
     }
 }

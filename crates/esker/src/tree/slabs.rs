@@ -7,6 +7,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::pages::Page;
 use crate::error::{Error, Result};
@@ -120,26 +121,36 @@ impl Slabs {
         Ok(())
     }
 
-    /// Gives a page back; it is there no more until it is furnished again.
-    pub(super) fn release(&mut self, number: u32) {
-        match self.place(number) {
-            Place::Single(at) => {
-                if let Some(page) = self.singles.get_mut(at) {
-                    *page = None;
+    /// Gives pages back; they are there no more until they are furnished again.
+    pub(super) fn release(&mut self, numbers: Range<u32>) {
+        let mut next = numbers.start;
+        while next < numbers.end {
+            next += match self.place(next) {
+                Place::Single(at) => {
+                    if let Some(page) = self.singles.get_mut(at) {
+                        *page = None;
+                    }
+                    1
                 }
-            }
-            Place::Slab(slab, at) => {
-                let (Some(lender), Some(slab)) = (self.lender, self.slabs.get_mut(slab)) else {
-                    return;
-                };
-                // Or the operating system would fill the holes again to have whole huge pages.
-                if core::mem::take(&mut slab.whole) {
-                    lender.huge(slab.parts.as_ptr().cast(), SLAB * PAGE_SIZE, false);
+                Place::Slab(slab, at) => {
+                    let count = (numbers.end - next).min((SLAB - at) as u32);
+                    self.release_parts(slab, at..at + count as usize);
+                    count
                 }
-                if let Some(part) = slab.parts.get_mut(at) {
-                    lender.release(&mut part.0);
-                }
-            }
+            };
+        }
+    }
+
+    fn release_parts(&mut self, slab: usize, parts: Range<usize>) {
+        let (Some(lender), Some(slab)) = (self.lender, self.slabs.get_mut(slab)) else {
+            return;
+        };
+        // Or the operating system would fill the holes again to have whole huge pages.
+        if core::mem::take(&mut slab.whole) {
+            lender.huge(slab.parts.as_ptr().cast(), SLAB * PAGE_SIZE, false);
+        }
+        if let Some(parts) = slab.parts.get_mut(parts) {
+            lender.release(&mut parts.iter_mut().map(|part| &mut part.0[..]));
         }
     }
 }
