@@ -15,8 +15,10 @@ use esker_image::Cache;
 const PERIOD: Duration = Duration::from_secs(1);
 /// So often nobody must have asked for anything of an image.
 const IDLE_PERIODS: u32 = 20;
-/// So many inodes fewer are worth it.
+/// So many inodes fewer are worth it,
 const FEWER: u64 = 4096;
+/// or so many bytes of pages that small trees had at hand.
+const PAGES: u64 = 256 << 10;
 
 /// Starts it; it ends with the file system. Without a thread for it, memory goes back later.
 pub fn start<S: Store + Send + Sync + 'static>(fs: &Arc<Fs<S>>) {
@@ -62,16 +64,17 @@ impl Idle {
 }
 
 fn keep_house<S: Store>(fs: &Weak<Fs<S>>) {
-    let mut most = 0;
+    let (mut most, mut freed) = (0, 0);
     loop {
         thread::sleep(PERIOD);
         let Some(fs) = fs.upgrade() else { return };
         // A home that can give nothing back still serves.
-        let _ = fs.tick();
+        freed += fs.tick().unwrap_or(0);
         let inodes = fs.statfs().inodes;
         drop(fs);
-        if worth(&mut most, inodes) {
+        if worth(&mut most, inodes) || freed >= PAGES {
             esker_host::give_back();
+            freed = 0;
         }
     }
 }

@@ -317,7 +317,7 @@ impl<U: Store, D: Device> Store for Kept<U, D> {
         self.gate().top.overlay.trim(ino)
     }
 
-    fn tick(&self) -> Result<()> {
+    fn tick(&self) -> Result<u64> {
         self.gate().top.overlay.tick()
     }
 

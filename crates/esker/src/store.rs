@@ -142,9 +142,10 @@ pub trait Store: View {
 
     /// Told about once a second by whoever serves the home, if anybody does: what was kept at hand for speed and
     /// not used for [`RESTING_TICKS`](crate::limits::RESTING_TICKS) goes back to the operating system. A home that
-    /// is never told keeps nothing.
-    fn tick(&self) -> Result<()> {
-        Ok(())
+    /// is never told keeps nothing there. The answer is how many bytes went back to the global allocator, whose
+    /// they still are until it is told to let go of them.
+    fn tick(&self) -> Result<u64> {
+        Ok(0)
     }
 
     /// Returns once everything committed would survive a loss of power, as far as the home promises that.

@@ -43,6 +43,9 @@ pub trait Sheets: Pages {
     /// turn up as something else.
     fn settle(&mut self, levels: usize) -> bool;
 
+    /// Nothing has changed for a while: no page is kept for the next change.
+    fn rest(&mut self) {}
+
     /// Bytes held and charged to the budget by these pages themselves.
     fn held(&self) -> u64;
 }
@@ -63,6 +66,10 @@ impl Sheets for HeapPages {
             self.keep(least.max(most / 2));
         }
         false
+    }
+
+    fn rest(&mut self) {
+        self.keep(0);
     }
 
     fn held(&self) -> u64 {

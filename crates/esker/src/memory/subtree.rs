@@ -25,6 +25,8 @@ pub(super) struct SubTree<P> {
     groups_shift: u32,
     /// Inodes that live here.
     pub inodes: u64,
+    /// It was changed since time passed last.
+    busy: bool,
     /// Where keys of each kind came and went last: mostly they follow each other.
     fingers: [Finger; keys::KINDS],
     /// Names are looked up where the last one came or went.
@@ -46,6 +48,7 @@ impl<P: Sheets> SubTree<P> {
             tree: None,
             groups_shift: groups.trailing_zeros(),
             inodes: 0,
+            busy: false,
             fingers,
             in_order: AtomicBool::new(true),
             leaves,
@@ -310,11 +313,21 @@ impl<P: Sheets> SubTree<P> {
             // A new tree may have the old one's shape.
             self.fingers.iter_mut().for_each(|finger| *finger = Finger::new());
         }
+        self.busy = true;
         let Some(tree) = &mut self.tree else { return };
         let levels = tree.levels();
         if tree.pages_mut().settle(levels) {
             self.forget_leaves();
         }
+    }
+
+    /// Time has passed; how many bytes of free pages went back, if nothing has changed meanwhile.
+    pub(super) fn tick(&mut self) -> u64 {
+        let busy = core::mem::take(&mut self.busy);
+        let Some(tree) = self.tree.as_mut().filter(|_| !busy) else { return 0 };
+        let before = tree.pages().held();
+        tree.pages_mut().rest();
+        before.saturating_sub(tree.pages().held())
     }
 
     /// Bytes of pages held.

@@ -196,8 +196,10 @@ impl<B: Base> Store for Home<B> {
         self.give_back(ino)
     }
 
-    fn tick(&self) -> Result<()> {
-        self.space.tick()
+    fn tick(&self) -> Result<u64> {
+        let rested = self.trees.iter().map(|tree| tree.write().tick()).sum();
+        self.space.tick()?;
+        Ok(rested)
     }
 
     fn sync(&self) -> Result<()> {

@@ -70,7 +70,7 @@ impl<U: Store, L: View> Store for Overlay<U, L> {
         if above { self.upper.trim(ino) } else { Ok(()) }
     }
 
-    fn tick(&self) -> Result<()> {
+    fn tick(&self) -> Result<u64> {
         self.upper.tick()
     }
 

@@ -100,7 +100,7 @@ impl<S: Store> Fs<S> {
     ///
     /// # Errors
     /// What the home says.
-    pub fn tick(&self) -> Result<()> {
+    pub fn tick(&self) -> Result<u64> {
         self.store.tick()
     }
 

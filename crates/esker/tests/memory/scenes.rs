@@ -445,6 +445,24 @@ fn freed_space_rests_while_time_is_told() {
     assert_eq!(home.check(), []);
 }
 
+/// A tree keeps pages for its next change, unless there is none for a while.
+#[test]
+fn idle_trees_keep_no_free_pages() {
+    let liar = Liar::new(u64::MAX, u64::MAX);
+    let (home, _) = start(&liar, 64 << 20);
+    let bare = home.usage().trees;
+    let ino = file(&home, "name");
+    let busy = home.usage();
+    assert_eq!(home.tick(), Ok(0), "it has just changed");
+    let freed = home.tick().unwrap();
+    let idle = home.usage();
+    assert!(freed > 0 && idle.trees < bare, "{freed} {bare} {idle:?}");
+    assert_eq!((busy.trees - idle.trees, busy.used - idle.used), (freed, freed));
+    assert_eq!(home.tick(), Ok(0));
+    drop_file(&home, ino, "name").unwrap();
+    assert_eq!(home.check(), []);
+}
+
 /// Appends take space ahead; trimming gives back that, and nothing that was asked for.
 #[test]
 fn trimming_gives_back_what_was_taken_ahead() {

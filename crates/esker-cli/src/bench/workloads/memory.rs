@@ -76,8 +76,11 @@ impl Load {
 
 /// A home may keep what was removed at hand for so long.
 const RESTING: Duration = Duration::from_secs(RESTING_TICKS + 2);
+
 /// Bytes for which nobody waits.
-const LITTLE: f64 = (16 << 20) as f64;
+const LITTLE: f64 = (4 << 20) as f64;
+/// Nor does it know at once that nobody asks for more.
+const IDLE: Duration = Duration::from_millis(2500);
 
 /// Memory of the daemon once it does not change any more: what is removed is given back a little later.
 fn settled(run: &Run<'_>) -> io::Result<f64> {
@@ -85,6 +88,7 @@ fn settled(run: &Run<'_>) -> io::Result<f64> {
     const STEP: Duration = Duration::from_millis(100);
     const STILL: u64 = 64 << 10;
     let resident = || run.target.resident().ok_or_else(|| io::Error::other("the daemon is gone"));
+    sleep(IDLE);
     let mut last = resident()?;
     for _ in 0..STEPS {
         sleep(STEP);
