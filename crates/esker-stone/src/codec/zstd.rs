@@ -2,6 +2,7 @@
 //! the prefix that matches may reach back into.
 
 use std::io::Read;
+use std::sync::{Mutex, PoisonError};
 
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
@@ -25,6 +26,60 @@ fn window_log(len: usize) -> u32 {
     len.next_power_of_two().trailing_zeros().clamp(10, WINDOW_LOG_MAX)
 }
 
+/// Contexts that wait for work: to make one, and to touch its memory for the first time, takes as long as a small
+/// block.
+struct Waiting<T>(Mutex<Vec<T>>);
+
+/// Contexts that are kept of each sort.
+const WAITING_MAX: usize = 8;
+/// The largest that is kept, in bytes.
+const WAITING_LEN_MAX: usize = 4 << 20;
+
+static ENCODERS: Waiting<CCtx<'static>> = Waiting(Mutex::new(Vec::new()));
+static DECODERS: Waiting<DCtx<'static>> = Waiting(Mutex::new(Vec::new()));
+
+impl<T> Waiting<T> {
+    fn take(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        waiting.map_or_else(make, Ok)
+    }
+
+    /// Keeps one that has done its work and can begin anew.
+    fn keep(&self, context: T, len: usize) {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < WAITING_MAX && len <= WAITING_LEN_MAX {
+            waiting.push(context);
+        }
+    }
+}
+
+fn encoder() -> Result<CCtx<'static>> {
+    CCtx::try_create().ok_or_else(|| refused(0))
+}
+
+/// Says how to compress, and compresses.
+fn compress(
+    context: &mut CCtx<'_>,
+    level: i32,
+    plain: &[u8],
+    window: Option<u32>,
+    stored: &mut Vec<u8>,
+) -> Result<()> {
+    let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(refused);
+    set(CParameter::CompressionLevel(level))?;
+    set(CParameter::ChecksumFlag(false))?;
+    set(CParameter::ContentSizeFlag(false))?;
+    if let Some(window) = window {
+        set(CParameter::WindowLog(window))?;
+    }
+    context.set_pledged_src_size(Some(plain.len() as u64)).map_err(refused)?;
+    let from = stored.len();
+    stored.resize(from + zstd_safe::compress_bound(plain.len()), 0);
+    let len = context.compress2(&mut stored[from..], plain).map_err(refused)?;
+    stored.truncate(from + len);
+    Ok(())
+}
+
 fn decoder() -> Result<DCtx<'static>> {
     let mut context = DCtx::try_create().ok_or_else(|| refused(0))?;
     context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).map_err(refused)?;
@@ -33,33 +88,37 @@ fn decoder() -> Result<DCtx<'static>> {
 
 impl Coding for Zstd {
     fn encode(&self, level: i32, plain: &[u8], base: &[u8], stored: &mut Vec<u8>) -> Result<()> {
-        let mut context = CCtx::try_create().ok_or_else(|| refused(0))?;
-        let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(refused);
-        set(CParameter::CompressionLevel(level))?;
-        set(CParameter::ChecksumFlag(false))?;
-        set(CParameter::ContentSizeFlag(false))?;
-        if level >= 10 || !base.is_empty() {
-            set(CParameter::WindowLog(window_log(plain.len() + base.len())))?;
-        }
+        let whole = window_log(plain.len() + base.len());
+        let window = (level >= 10 || !base.is_empty()).then_some(whole);
         if !base.is_empty() {
+            let mut context = encoder()?;
             context.ref_prefix(base).map_err(refused)?;
+            return compress(&mut context, level, plain, window, stored);
         }
-        context.set_pledged_src_size(Some(plain.len() as u64)).map_err(refused)?;
-        let from = stored.len();
-        let mut room = vec![0; zstd_safe::compress_bound(plain.len())];
-        let len = context.compress2(room.as_mut_slice(), plain).map_err(refused)?;
-        stored.extend_from_slice(room.get(..len).unwrap_or_default());
-        debug_assert_eq!(stored.len(), from + len);
+        let mut context = ENCODERS.take(encoder)?;
+        context.reset(ResetDirective::SessionAndParameters).map_err(refused)?;
+        compress(&mut context, level, plain, window, stored)?;
+        let len = context.sizeof();
+        ENCODERS.keep(context, len);
         Ok(())
     }
 
     fn decode(&self, stored: &[u8], base: &[u8], plain: &mut [u8]) -> Result<()> {
-        let mut context = decoder()?;
-        if !base.is_empty() {
-            context.ref_prefix(base).map_err(refused)?;
-        }
         let len = plain.len();
-        match context.decompress(plain, stored) {
+        let done = if base.is_empty() {
+            let mut context = DECODERS.take(decoder)?;
+            let done = context.decompress(plain, stored);
+            if done.is_ok() {
+                let len = context.sizeof();
+                DECODERS.keep(context, len);
+            }
+            done
+        } else {
+            let mut context = decoder()?;
+            context.ref_prefix(base).map_err(refused)?;
+            context.decompress(plain, stored)
+        };
+        match done {
             Ok(done) if done == len => Ok(()),
             _ => Err(Damage::Undecodable.into()),
         }
