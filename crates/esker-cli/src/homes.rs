@@ -4,6 +4,7 @@
 //! leaves nothing behind.
 
 use std::cell::OnceCell;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -179,7 +180,11 @@ pub fn as_overlay(path: &Path, options: &Options) -> Options {
 pub fn as_volume(path: &Path, options: &Options) -> Options {
     // By this name `esker umount` finds it again.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    as_overlay(&path, options)
+    let mut options = as_overlay(&path, options);
+    let is_block = path.metadata().is_ok_and(|meta| meta.file_type().is_block_device());
+    // The kernel must find the device by the name of the source.
+    options.mount.block = is_block && !options.named;
+    options
 }
 
 fn named(path: &Path, options: &Options) -> Options {

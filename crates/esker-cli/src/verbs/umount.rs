@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use esker_fuse::MountError;
-use esker_fuse::mount::{FS_TYPE, mount_entry, unmount};
+use esker_fuse::mount::{is_ours, mount_entry, unmount};
 use esker_volume::device::FileDevice;
 
 use rustix::io::Errno;
@@ -58,8 +58,13 @@ impl Umount {
             }
         };
         let mount = match mount_entry(&point) {
-            None => return failed("not a mount point", "`findmnt -t fuse.esker` lists what is"),
-            Some(mount) if mount.fs_type != FS_TYPE => {
+            None => {
+                return failed(
+                    "not a mount point",
+                    "`findmnt -t fuse.esker,fuseblk.esker` lists what is",
+                );
+            }
+            Some(mount) if !is_ours(&mount.fs_type) => {
                 let what = format!("not an Esker mount but {}", mounts::source_shown(&mount));
                 return failed(&what, "use umount(8)");
             }

@@ -32,6 +32,14 @@ use crate::transport::Device;
 
 /// What the mount table calls us.
 pub const FS_TYPE: &str = "fuse.esker";
+/// The same where what is mounted lies on a block device.
+pub const FS_TYPE_BLOCK: &str = "fuseblk.esker";
+
+/// Whether a type of the mount table is ours.
+#[must_use]
+pub fn is_ours(fs_type: &str) -> bool {
+    [FS_TYPE, FS_TYPE_BLOCK].contains(&fs_type)
+}
 
 /// A file system that is mounted. Dropped, it is taken away, even while somebody uses it.
 #[derive(Debug)]
@@ -50,7 +58,15 @@ pub struct Mounted {
 pub fn mount(dir: &Path, options: &MountOptions) -> Result<(Device, Mounted), MountError> {
     let dir = place::examine(dir, options)?;
     let direct = rustix::process::geteuid().is_root() && !options.auto_unmount;
-    let made = if direct { mount_directly(&dir, options) } else { Err(MountError::NoPermission) };
+    let made = match (direct, options.block) {
+        (false, _) => Err(MountError::NoPermission),
+        (true, false) => mount_directly(&dir, options, FS_TYPE),
+        // A kernel without it has the other.
+        (true, true) => match mount_directly(&dir, options, FS_TYPE_BLOCK) {
+            Err(MountError::NoDevice) => mount_directly(&dir, options, FS_TYPE),
+            made => made,
+        },
+    };
     let (fd, guard) = match made {
         Ok(fd) => (fd, None),
         // Root of a container without the right to mount, or a user: fusermount3 has the right.
@@ -61,7 +77,11 @@ pub fn mount(dir: &Path, options: &MountOptions) -> Result<(Device, Mounted), Mo
     Ok((Device::new(fd), Mounted { dir, device, guard: Mutex::new(guard) }))
 }
 
-fn mount_directly(dir: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
+fn mount_directly(
+    dir: &Path,
+    options: &MountOptions,
+    fs_type: &str,
+) -> Result<OwnedFd, MountError> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let fd = rustix::fs::open("/dev/fuse", flags, Mode::empty()).map_err(|errno| match errno {
         Errno::NOENT | Errno::NODEV | Errno::NXIO => MountError::NoDevice,
@@ -70,13 +90,15 @@ fn mount_directly(dir: &Path, options: &MountOptions) -> Result<OwnedFd, MountEr
     })?;
     let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let allow_other = if options.allow_other { ",allow_other" } else { "" };
+    let block = if fs_type == FS_TYPE_BLOCK { ",blksize=4096" } else { "" };
     let data = CString::new(format!(
-        "fd={},rootmode=40000,user_id={user},group_id={group},default_permissions{allow_other}",
+        "fd={},rootmode=40000,user_id={user},group_id={group},default_permissions{allow_other}\
+         {block}",
         fd.as_raw_fd(),
     ))
     .expect("numbers and words have no NUL");
     let mounted =
-        rustix::mount::mount(options.source(), dir, FS_TYPE, options.mount_flags(), &*data);
+        rustix::mount::mount(options.source(), dir, fs_type, options.mount_flags(), &*data);
     mounted.map_err(|errno| match errno {
         Errno::PERM | Errno::ACCESS => MountError::NoPermission,
         Errno::NODEV => MountError::NoDevice,

@@ -31,6 +31,9 @@ pub struct MountOptions {
     pub dir_sync: bool,
     /// `fsname=NAME`: the source in the mount table; `esker` if not given.
     pub fsname: Option<String>,
+    /// What is mounted lies on the block device that is the source: where root mounts, the kernel then passes
+    /// syncfs(2) on, and waits at unmounting until all is written.
+    pub block: bool,
     /// `nonempty`: mount on a directory that has entries.
     pub nonempty: bool,
     /// `auto_unmount`: fusermount3 unmounts if this process dies (some versions only together with
@@ -65,6 +68,7 @@ impl Default for MountOptions {
             sync: false,
             dir_sync: false,
             fsname: None,
+            block: false,
             nonempty: false,
             auto_unmount: false,
             clear_stale: false,

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::error::{MountError, Stale};
 use super::options::MountOptions;
 use super::table::{MountEntry, mount_entry};
-use super::{FS_TYPE, unmount};
+use super::{is_ours, unmount};
 
 /// The directory as an absolute path without symbolic links, once it is fit to be mounted on.
 ///
@@ -42,7 +42,7 @@ fn look(dir: &Path, options: &MountOptions) -> Result<PathBuf, MountError> {
     }
     let unreadable = |error: io::Error| MountError::Unreadable { dir: dir.to_owned(), error };
     let place = std::fs::canonicalize(dir).map_err(unreadable)?;
-    if mount_entry(&place).is_some_and(|entry| entry.fs_type == FS_TYPE) {
+    if mount_entry(&place).is_some_and(|entry| is_ours(&entry.fs_type)) {
         return Err(MountError::AlreadyMounted { dir: place });
     }
     if !options.nonempty && std::fs::read_dir(&place).map_err(unreadable)?.next().is_some() {
@@ -58,7 +58,7 @@ fn look(dir: &Path, options: &MountOptions) -> Result<PathBuf, MountError> {
 pub fn mounted_on(dir: &Path) -> Result<MountEntry, MountError> {
     let place = std::fs::canonicalize(dir).unwrap_or_else(|_| absolute(dir));
     match mount_entry(&place) {
-        Some(mount) if mount.fs_type == FS_TYPE => Ok(mount),
+        Some(mount) if is_ours(&mount.fs_type) => Ok(mount),
         Some(mount) => Err(MountError::NotOurs { dir: place, fs_type: mount.fs_type }),
         None if std::fs::symlink_metadata(&place).is_ok() => {
             Err(MountError::NotMounted { dir: place })
