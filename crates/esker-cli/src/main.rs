@@ -9,6 +9,7 @@ mod bench;
 mod called;
 mod failure;
 mod filling;
+mod fitting;
 mod homes;
 mod housekeeping;
 mod images;

@@ -5,14 +5,17 @@
 //! Invariant: an [`Options`] that exists makes sense as a whole; nobody checks it again.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use esker::limits::FILE_SIZE_MAX;
 use esker_fuse::MountOptions;
+use esker_stone::Setting;
 
 use crate::failure::{Exit, Failure, Outcome, os_shown, shown};
 use crate::images::{Begin, start};
 use crate::near::nearest;
 use crate::units::{BadSize, parse_size};
+use crate::volumes::setting;
 
 /// Everything that `-o` may say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,9 +39,13 @@ pub struct Options {
     /// `offset=`: where an image begins in its file.
     pub offset: Begin,
     /// `commit=`: seconds after which what changed in a volume is written.
-    pub commit: u32,
+    pub commit: Option<u32>,
     /// `dirty=`: bytes of changes in memory, at most, before they are written to a volume.
-    pub dirty: u64,
+    pub dirty: Option<u64>,
+    /// `compress=`: how what is new in a volume is compressed.
+    pub compress: Option<Setting>,
+    /// `discard`, `nodiscard`: whether what a volume needs no more is given back below it.
+    pub discard: Option<bool>,
     /// `overlay`: changes of an image go to memory.
     pub overlay: bool,
     /// `fsname=` was given.
@@ -61,8 +68,10 @@ impl Default for Options {
             file_size: FILE_SIZE_MAX,
             cache: CACHE_LEN,
             offset: Begin(None),
-            commit: COMMIT_SECS,
-            dirty: DIRTY_LEN,
+            commit: None,
+            dirty: None,
+            compress: None,
+            discard: None,
             overlay: false,
             named: false,
             atime: false,
@@ -77,7 +86,7 @@ const CACHE_LEN: u64 = 256 << 20;
 /// Seconds after which what changed in a volume is written, unless said otherwise.
 const COMMIT_SECS: u32 = 5;
 /// Bytes of changes in memory, unless said otherwise.
-const DIRTY_LEN: u64 = 128 << 20;
+pub const DIRTY_LEN: u64 = 128 << 20;
 
 /// Every word that is understood, for whoever slipped on one.
 pub const WORDS: &[&str] = &[
@@ -95,6 +104,9 @@ pub const WORDS: &[&str] = &[
     "offset=",
     "commit=",
     "dirty=",
+    "compress=",
+    "discard",
+    "nodiscard",
     "overlay",
     "nosuid",
     "suid",
@@ -176,9 +188,15 @@ impl Options {
             }
             ("commit", Some(value)) => {
                 let secs = value.parse().ok().filter(|&secs| secs > 0);
-                self.commit = secs.ok_or_else(|| bad(key, value, "give a number of seconds"))?;
+                let secs = secs.ok_or_else(|| bad(key, value, "give a number of seconds"))?;
+                self.commit = Some(secs);
             }
-            ("dirty", Some(value)) => self.dirty = size(key, value, ram, DIRTY_LEN_MIN)?,
+            ("dirty", Some(value)) => self.dirty = Some(size(key, value, ram, DIRTY_LEN_MIN)?),
+            ("compress", Some(value)) => {
+                self.compress = Some(setting(value).map_err(|why| bad(key, value, &why))?);
+            }
+            ("discard", None) => self.discard = Some(true),
+            ("nodiscard", None) => self.discard = Some(false),
             ("overlay", None) => self.overlay = true,
             ("remount", None) => self.remount = true,
             _ if for_mount(key) => {}
@@ -193,6 +211,11 @@ impl Options {
         let umask = self.umask.unwrap_or(0);
         let fallback = if self.umask.is_some() { 0o777 } else { 0o755 };
         self.mode.or(given).unwrap_or(fallback) & !umask
+    }
+
+    /// How old changes of a volume become before they are written.
+    pub fn commit_age(&self) -> Duration {
+        Duration::from_secs(self.commit.unwrap_or(COMMIT_SECS).into())
     }
 
     /// [`Options::size`], or what tmpfs takes: half of the memory of the machine.
@@ -285,6 +308,7 @@ mod tests {
                 "fsname=" => "fsname=x".to_owned(),
                 "size=" | "cache=" | "dirty=" => format!("{word}64M"),
                 "transport=" => "transport=device".to_owned(),
+                "compress=" => "compress=zstd:7".to_owned(),
                 word if word.ends_with('=') => format!("{word}7"),
                 word => word.to_owned(),
             };

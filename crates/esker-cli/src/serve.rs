@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use esker::posix::Fs;
 use esker::store::{ReadOnly, Store};
@@ -21,7 +21,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::homes::Images;
 use crate::import::{self, Filled};
 use crate::options::Options;
-use crate::{filling, homes, housekeeping, log, mounts, volumes};
+use crate::{filling, fitting, homes, housekeeping, log, mounts, volumes};
 
 /// What to serve.
 pub struct Plan<'a> {
@@ -71,6 +71,8 @@ type Ready<'a> = Box<dyn FnOnce(&Path) -> Outcome<Attached> + 'a>;
 /// Makes and fills, or opens; and mounts. `detach` is called before mounting.
 pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Served> {
     let began = Instant::now();
+    let volumes = plan.mounts.iter().any(|(_, home)| matches!(home, HomePlan::Volume(_)));
+    fitting::check(plan.options, volumes)?;
     let mut dirs: Vec<PathBuf> = Vec::new();
     for (dir, _) in &plan.mounts {
         let dir = examine(dir, &plan.options.mount).map_err(|error| mounts::failure(&error))?;
@@ -159,17 +161,16 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
     let options = homes::as_volume(path, options);
     let about = |size: u64| json!({ "size": size, "volume": path.to_string_lossy() });
     if options.mount.read_only {
-        let volume = volumes::open(path, false, options.cache)?;
+        let volume = volumes::open(path, volumes::opening(path, false, &options))?;
         return Ok(Box::new(move |dir| {
             let about = about(volume.shape().size);
             attach(Arc::new(Fs::new(ReadOnly(volume), SystemClock)), dir, &options, about)
         }));
     }
-    let fs = volumes::writable(path, options.cache, options.dirty)?;
+    let fs = volumes::writable(path, &options)?;
     Ok(Box::new(move |dir| {
         let name = path_shown(path);
-        let age = Duration::from_secs(options.commit.into());
-        volumes::writer::start(&fs, age, name.clone()).map_err(|error| {
+        volumes::writer::start(&fs, options.commit_age(), name.clone()).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot start a thread: {error}"), "")
         })?;
         let about = about(fs.store().volume().shape().size);

@@ -169,19 +169,22 @@ impl<D: Device> Checking<'_, D> {
                 }
             }
         }
-        for (&ino, row) in &self.stack.state.recent.inodes {
-            if row.is_some() {
-                inodes.insert(ino)
-            } else {
-                inodes.remove(&ino)
-            };
-        }
-        for (&block, &bytes) in &self.stack.state.recent.refs {
-            if bytes > 0 {
-                blocks.insert(block)
-            } else {
-                blocks.remove(&block)
-            };
+        for own in self.stack.state.news().into_iter().rev() {
+            for (&ino, row) in &own.inodes {
+                let known = row.is_some();
+                if known {
+                    inodes.insert(ino)
+                } else {
+                    inodes.remove(&ino)
+                };
+            }
+            for (&block, &bytes) in &own.refs {
+                if bytes > 0 {
+                    blocks.insert(block)
+                } else {
+                    blocks.remove(&block)
+                };
+            }
         }
         (inodes, blocks)
     }

@@ -5,6 +5,7 @@
 //! not at all; a source is asked again from its beginning when a segment or a barrier fails.
 
 use std::collections::BTreeMap;
+use std::thread;
 
 use esker::Ino;
 use esker_stone::key::{self, kind};
@@ -14,7 +15,7 @@ use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::places::Listing;
 use esker_stone::rows::xattrs::Xattr;
-use esker_stone::{Sealed, Transform};
+use esker_stone::{Codec, Sealed, Setting, Transform};
 
 use crate::delta::Delta;
 use crate::device::{Device, Fault};
@@ -62,6 +63,11 @@ pub trait Sink {
     /// # Errors
     /// `NoSpace`; what the device says.
     fn bytes(&mut self, ino: Ino, at: u64, bytes: &[u8]) -> Result<()>;
+    /// What of a file is best told again together with its bytes from `from` to `to`: where that begins and ends.
+    ///
+    /// # Errors
+    /// What looking for what was there meets.
+    fn widen(&mut self, ino: Ino, from: u64, to: u64) -> Result<(u64, u64)>;
     /// A hole in a file, up to its end for ever where `len` is `None`.
     ///
     /// # Errors
@@ -76,6 +82,8 @@ pub trait Sink {
     fn numbers(&mut self, numbers: Numbers);
 }
 
+/// Bytes that have a block of their own where they are written over others.
+const APART: usize = 4 << 10;
 /// Bytes that a row of a block takes in a page, at most.
 const BLOCK_ROW_LEN: usize = 128;
 /// Bytes that the group around such rows takes, at most.
@@ -87,18 +95,50 @@ struct Waiting {
     run: Run,
 }
 
+/// A block before it is compressed.
+#[derive(Default)]
+struct Plain {
+    bytes: Vec<u8>,
+    waiting: Vec<Waiting>,
+}
+
+/// Blocks that a thread compresses in a row.
+const BLOCKS: usize = 16;
+
+/// Compresses blocks, in several threads where that is worth it.
+fn encode(plains: &[Plain], setting: Setting, threads: usize) -> Result<Vec<(Codec, Vec<u8>)>> {
+    let run = |plains: &[Plain]| -> Result<Vec<_>> {
+        plains.iter().map(|plain| Ok(setting.encode(&plain.bytes, &[])?)).collect()
+    };
+    let own = plains.len().div_ceil(threads.max(1)).max(1);
+    let mut parts = plains.chunks(own);
+    let (first, rest) = (parts.next().unwrap_or_default(), parts);
+    let mut all = Vec::with_capacity(plains.len());
+    thread::scope(|scope| {
+        let others: Vec<_> = rest.map(|part| scope.spawn(move || run(part))).collect();
+        all.extend(run(first)?);
+        for other in others {
+            all.extend(other.join().map_err(|_| Damage::Block)??);
+        }
+        Ok(all)
+    })
+}
+
 /// One try at a commit.
 struct Writer<'a, D> {
     volume: &'a Volume<D>,
     log: &'a mut Log,
     state: &'a State,
     reserve: usize,
+    /// Bytes that may still be written again to free blocks: nobody asked whether there is room for them.
+    fold_left: u64,
     delta: Delta,
     runs: BTreeMap<Ino, Vec<Run>>,
     refs: BTreeMap<BlockName, i64>,
     lives: BTreeMap<u64, i64>,
-    plain: Vec<u8>,
-    waiting: Vec<Waiting>,
+    open: Plain,
+    /// Blocks that are to be compressed together.
+    plains: Vec<Plain>,
     /// The part that is being filled, its head left free.
     part: Vec<u8>,
     rows: Vec<BlockRow>,
@@ -153,29 +193,42 @@ impl<D: Device> Sink for Writer<'_, D> {
     }
 
     fn bytes(&mut self, ino: Ino, at: u64, bytes: &[u8]) -> Result<()> {
-        self.release(ino, at, at + bytes.len() as u64)?;
+        let replaced = self.release(ino, at, at + bytes.len() as u64)?;
         let whole = self.volume.shape.block_len as usize;
-        if bytes.len() >= whole {
-            // Long runs have blocks of their own, so that what is read together lies together.
+        // Long runs have blocks of their own, so that what is read together lies together; so has what is written
+        // over something, or little of it would keep much else from being free.
+        let apart = bytes.len() >= whole || (replaced && bytes.len() >= APART);
+        if apart {
             self.end_block()?;
         }
         let mut done = 0;
         while done < bytes.len() {
-            let room = whole - self.plain.len();
+            let room = whole - self.open.bytes.len();
             let len = room.min(bytes.len() - done);
-            let offset = self.plain.len() as u32;
-            self.plain.extend_from_slice(&bytes[done..done + len]);
+            let offset = self.open.bytes.len() as u32;
+            self.open.bytes.extend_from_slice(&bytes[done..done + len]);
             // The block has no name yet: only the offset in it counts.
             let place = Place { block: BlockName { segment: 0, slot: 0 }, offset };
             let start = at + done as u64;
             let run = Run { start, len: len as u64, place: Some(place) };
-            self.waiting.push(Waiting { ino, run });
+            self.open.waiting.push(Waiting { ino, run });
             done += len;
-            if self.plain.len() == whole {
+            if self.open.bytes.len() == whole {
                 self.end_block()?;
             }
         }
-        Ok(())
+        if apart && replaced { self.end_block() } else { Ok(()) }
+    }
+
+    fn widen(&mut self, ino: Ino, from: u64, to: u64) -> Result<(u64, u64)> {
+        let always = self.volume.is_tight();
+        let (first, last) = self.volume.stack(self.state).widen(ino, (from, to), always)?;
+        let more = (from - first) + (last - to);
+        if more > self.fold_left {
+            return Ok((from, to));
+        }
+        self.fold_left -= more;
+        Ok((first, last))
     }
 
     fn hole(&mut self, ino: Ino, at: u64, len: Option<u64>) -> Result<()> {
@@ -189,7 +242,7 @@ impl<D: Device> Sink for Writer<'_, D> {
     }
 
     fn carry(&mut self, block: BlockName) -> Result<()> {
-        self.end_block()?;
+        self.end_blocks()?;
         let stack = self.volume.stack(self.state);
         let row = stack.block_row(block)?;
         let stored = stack.stored_block(block, &row)?;
@@ -210,11 +263,12 @@ impl<D: Device> Sink for Writer<'_, D> {
 }
 
 impl<D: Device> Writer<'_, D> {
-    /// What was said of these bytes of a file is said no more.
-    fn release(&mut self, ino: Ino, from: u64, to: u64) -> Result<()> {
+    /// What was said of these bytes of a file is said no more; whether any was held by a block.
+    fn release(&mut self, ino: Ino, from: u64, to: u64) -> Result<bool> {
         let stack = self.volume.stack(self.state);
+        let mut held = false;
         if stack.inode(ino)?.is_none() {
-            return Ok(());
+            return Ok(held);
         }
         let mut at = from;
         while at < to {
@@ -222,18 +276,50 @@ impl<D: Device> Writer<'_, D> {
             let run = run.within(at, to).ok_or(Damage::Table)?;
             if let Some(place) = run.place {
                 *self.refs.entry(place.block).or_default() -= run.len.cast_signed();
+                held = true;
             }
             at = run.end();
+        }
+        Ok(held)
+    }
+
+    /// The open block takes no more.
+    fn end_block(&mut self) -> Result<()> {
+        if self.open.bytes.is_empty() {
+            return Ok(());
+        }
+        self.plains.push(std::mem::take(&mut self.open));
+        let threads = self.volume.threads;
+        let at_once = if threads > 1 { threads * BLOCKS } else { 1 };
+        if self.plains.len() < at_once { Ok(()) } else { self.end_blocks() }
+    }
+
+    /// Compresses all blocks that wait, and lays them down.
+    fn end_blocks(&mut self) -> Result<()> {
+        if !self.open.bytes.is_empty() {
+            self.plains.push(std::mem::take(&mut self.open));
+        }
+        let plains = std::mem::take(&mut self.plains);
+        let encoded = match self.volume.setting.codec {
+            Codec::None => Vec::new(),
+            _ => encode(&plains, self.volume.setting, self.volume.threads)?,
+        };
+        let mut encoded = encoded.into_iter();
+        for plain in plains {
+            let len = plain.bytes.len() as u32;
+            let (codec, stored) = encoded.next().unwrap_or((Codec::None, plain.bytes));
+            self.lay_down(len, codec, &stored, plain.waiting)?;
         }
         Ok(())
     }
 
-    /// Compresses the open block and lays it down.
-    fn end_block(&mut self) -> Result<()> {
-        if self.plain.is_empty() {
-            return Ok(());
-        }
-        let (codec, stored) = self.volume.shape.setting().encode(&self.plain, &[])?;
+    fn lay_down(
+        &mut self,
+        plain: u32,
+        codec: Codec,
+        stored: &[u8],
+        waiting: Vec<Waiting>,
+    ) -> Result<()> {
         let rows = GROUP_HEAD_LEN + (self.rows.len() + 1) * BLOCK_ROW_LEN;
         self.make_room(stored.len(), rows)?;
         let block =
@@ -241,22 +327,21 @@ impl<D: Device> Writer<'_, D> {
         self.rows.push(BlockRow {
             at: self.log.at + self.part.len() as u64,
             stored: stored.len() as u32,
-            plain: self.plain.len() as u32,
+            plain,
             codec,
             transform: Transform::None,
             base: None,
-            checksums: BlockRow::covered(block).checksums(&stored),
+            checksums: BlockRow::covered(block).checksums(stored),
             hash: None,
             category: 0,
         });
         *self.lives.entry(block.segment).or_default() += stored.len() as i64;
-        self.part.extend_from_slice(&stored);
-        for Waiting { ino, mut run } in self.waiting.drain(..) {
+        self.part.extend_from_slice(stored);
+        for Waiting { ino, mut run } in waiting {
             run.place = run.place.map(|place| Place { block, ..place });
             *self.refs.entry(block).or_default() += run.len.cast_signed();
             self.runs.entry(ino).or_default().push(run);
         }
-        self.plain.clear();
         Ok(())
     }
 
@@ -352,7 +437,7 @@ impl<D: Device> Writer<'_, D> {
 
     /// Lays down everything that is left, and makes it safe.
     fn finish(&mut self) -> Result<()> {
-        self.end_block()?;
+        self.end_blocks()?;
         self.extents();
         self.sums()?;
         self.delta.sort();
@@ -472,14 +557,15 @@ impl<D: Device> Volume<D> {
         let mut writer = Writer {
             volume: self,
             reserve: self.reserve(&state),
+            fold_left: (self.room() / 4).max(self.shape.segment_room / 2),
             log,
             state: &state,
             delta: Delta::default(),
             runs: BTreeMap::new(),
             refs: BTreeMap::new(),
             lives: BTreeMap::new(),
-            plain: Vec::new(),
-            waiting: Vec::new(),
+            open: Plain::default(),
+            plains: Vec::new(),
             part: vec![0; PartHead::SIZE],
             rows: Vec::new(),
             parts: 0,

@@ -134,6 +134,16 @@ fn is_inline(attr: &Attr) -> bool {
     attr.kind == Kind::Symlink || (attr.kind == Kind::File && attr.size <= INLINE_LEN)
 }
 
+/// The same ranges of a file with what is best told again together with them.
+fn widened(bytes: &Ranges, (ino, size): (Ino, u64), to: &mut dyn Sink) -> Result<Ranges> {
+    let mut wide = bytes.clone();
+    for (start, end) in bytes.iter() {
+        let (first, last) = to.widen(ino, start, end)?;
+        wide.add(first, last.min(size));
+    }
+    Ok(wide)
+}
+
 impl<V: View + ?Sized> Told<'_, V> {
     fn tell_inode(&self, ino: Ino, touched: &Touched, to: &mut dyn Sink) -> Result<()> {
         let below = some(self.below.attr(ino))?;
@@ -157,6 +167,9 @@ impl<V: View + ?Sized> Told<'_, V> {
             let mut bytes = touched.bytes.clone();
             if was_inline {
                 bytes.add(0, INLINE_LEN);
+            }
+            if below.is_some() && !was_inline {
+                bytes = widened(&bytes, (ino, attr.size), to)?;
             }
             for (start, end) in bytes.iter() {
                 self.tell_bytes((ino, attr.size), (start, end), below.is_some(), to)?;

@@ -5,7 +5,8 @@
 //! is dropped: what it held comes from the volume now.
 //!
 //! Invariant: what a sync writes is a prefix of the batches: no batch is under way when a layer is closed, and layers
-//! are written in their order. Locks are taken in the order `syncing`, the volume's log, `gate`, the volume's others.
+//! are written in their order. Locks are taken in the order `overwriting`, `syncing`, the volume's log, `gate`, the
+//! volume's others.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -39,6 +40,8 @@ pub struct Kept<U, D> {
     make: Maker<U>,
     gate: RwLock<Layers<U, D>>,
     syncing: Mutex<()>,
+    /// One at a time writes into what is kept back.
+    overwriting: Mutex<()>,
     /// Bytes in memory at which a layer is written.
     dirty_max: u64,
     /// Whether somebody should write in the background.
@@ -61,6 +64,7 @@ impl<U: Store, D: Device> Kept<U, D> {
             make,
             gate: RwLock::new(Layers { top, closed: None }),
             syncing: Mutex::new(()),
+            overwriting: Mutex::new(()),
             dirty_max,
             due: Mutex::new(false),
             ring: Condvar::new(),
@@ -149,8 +153,19 @@ impl<U: Store, D: Device> Kept<U, D> {
         Ok(Some(closed))
     }
 
-    /// Writes a closed layer, and takes it out from between.
+    /// Writes a closed layer. Where there is no room, all room is made that can be, since all of it was admitted.
     fn lay_down(&self, layer: &Layer<U, D>) -> core::result::Result<(), Error> {
+        match self.try_lay_down(layer) {
+            Err(Error::NoSpace) => {
+                self.volume.reclaim(layer.cost().sum())?;
+                self.try_lay_down(layer)
+            }
+            done => done,
+        }
+    }
+
+    /// Writes a closed layer, and takes it out from between.
+    fn try_lay_down(&self, layer: &Layer<U, D>) -> core::result::Result<(), Error> {
         let dirty = layer.dirty();
         let (view, below) = (&layer.overlay, &*self.volume);
         let told = Told { dirty: &dirty, view, below, numbers: layer.numbers() };
@@ -310,7 +325,10 @@ impl<U: Store, D: Device> Store for Kept<U, D> {
             return done;
         }
         self.volume.reclaim(cost.sum()).map_err(Error::core)?;
-        self.try_commit(batch, cost, grows).unwrap_or(Err(esker::Error::NoSpace))
+        match self.try_commit(batch, cost, grows) {
+            Some(done) => done,
+            None => self.overwrite(batch, cost),
+        }
     }
 
     fn trim(&self, ino: Ino) -> Result<()> {
@@ -331,6 +349,32 @@ impl<U: Store, D: Device> Store for Kept<U, D> {
 }
 
 impl<U: Store, D: Device> Kept<U, D> {
+    /// Takes a batch for which there is no room, if it only puts bytes in the place of others and these take no more:
+    /// it is written at once, into what is kept back, and then what was there before is free.
+    fn overwrite(&self, batch: &Batch<'_>, cost: Cost) -> Result<()> {
+        let only =
+            |change: &Change<'_>| matches!(change, Change::Write { .. } | Change::Set { .. });
+        if !batch.changes().all(only) {
+            return Err(esker::Error::NoSpace);
+        }
+        let _turn = self.overwriting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write().map_err(Error::core)?;
+        if cost.bytes > self.volume.spare() {
+            return Err(esker::Error::NoSpace);
+        }
+        for change in batch.changes() {
+            if let Change::Write { ino, at, source } = *change
+                && !self.volume.replaces(ino, at, source).map_err(Error::core)?
+            {
+                return Err(esker::Error::NoSpace);
+            }
+        }
+        let taken = self.try_commit(batch, cost, false);
+        taken.unwrap_or(Err(esker::Error::NoSpace))?;
+        self.write().map_err(Error::core)?;
+        self.volume.reclaim(cost.sum()).map_err(Error::core)
+    }
+
     /// Whether the volume has room for so much more, once it has made all the room that it can.
     fn has_room(&self, cost: Cost) -> Result<bool> {
         if self.takes(&self.gate(), cost, true) {

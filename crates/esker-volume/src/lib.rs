@@ -11,7 +11,7 @@
 //! | segments.rs, log.rs | where things go, and what happens when that fails |
 //! | commit.rs | laying a commit down |
 //! | merge.rs, settle.rs | from rows in memory to tables, and free segments again |
-//! | room.rs | how much more fits, and making room
+//! | room.rs, fold.rs | how much more fits, and making room |
 //! | recovery.rs, mkfs.rs | finding everything again; the first commit |
 //! | recent.rs, stack.rs, view.rs | looking: in memory, in tables, and as the knot asks |
 //! | check.rs, dump.rs | counting everything again; showing what is there |
@@ -31,6 +31,7 @@ pub mod device;
 mod dirty;
 mod dump;
 mod error;
+mod fold;
 mod home;
 mod layer;
 mod leaf;

@@ -21,6 +21,17 @@ pub(crate) struct Good {
     pub next: Vec<Physical>,
 }
 
+/// A round of settling: it lays what came before it began into the tables, a few of them at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Round {
+    /// The log as it was when the round began: from there on it is needed when the round is over.
+    pub begin: Superblock,
+    /// How many of the segments of the log are not needed any more then.
+    pub since: usize,
+    /// Tables with keys before this one are done.
+    pub cursor: Vec<u8>,
+}
+
 /// The end of the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
@@ -46,8 +57,10 @@ pub(crate) struct Log {
     pub home: (u32, u64),
     /// Which of the segments of each pair has the one that counts.
     pub safe_home: u32,
-    /// Segments that the log since the superblock lies in.
+    /// Segments that the log since the superblock lies in, the open one last.
     pub since: Vec<Physical>,
+    /// The round of settling that is under way.
+    pub round: Option<Round>,
     /// Segments that the superblock does not need, but perhaps the one before it.
     pub idle: Vec<Physical>,
     /// Where tables go: the segment, and the offset in it.

@@ -142,10 +142,46 @@ pub(crate) struct Range {
     pub to: Option<Vec<u8>>,
 }
 
+/// Where keys of one kind begin and end.
+type Bounds<K> = (Bound<K>, Bound<K>);
+
+/// A number of at most eight bytes, as if zeros came behind.
+fn padded(bytes: &[u8]) -> u64 {
+    let mut whole = [0; 8];
+    whole.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(whole)
+}
+
 impl Range {
-    /// Whether any key from `first` to `last` lies in it.
-    fn meets(&self, first: &[u8], last: &[u8]) -> bool {
-        self.from.as_slice() <= last && self.to.as_deref().is_none_or(|to| first < to)
+    /// Where keys of this kind begin and end that lie in it, in the words of `parse`, which is given the number that
+    /// a key begins with and the rest; `None`: there are none. What is parsed rises as keys do.
+    fn part<K>(&self, kind: u8, parse: impl Fn(u64, &[u8]) -> K) -> Option<Bounds<K>> {
+        let parsed = |key: &[u8]| {
+            let (number, rest) = key.split_at_checked(8).unwrap_or((key, &[]));
+            parse(padded(number), rest)
+        };
+        let from = match self.from.split_first() {
+            Some((own, _)) if *own > kind => return None,
+            Some((own, rest)) if *own == kind => Bound::Included(parsed(rest)),
+            _ => Bound::Unbounded,
+        };
+        let to = match self.to.as_deref().map(<[u8]>::split_first) {
+            None => Bound::Unbounded,
+            Some(Some((own, _))) if *own > kind => Bound::Unbounded,
+            Some(Some((own, rest))) if *own == kind => Bound::Excluded(parsed(rest)),
+            Some(_) => return None,
+        };
+        Some((from, to))
+    }
+
+    /// Inodes that may have keys of this kind in it: the last one, too, may have some.
+    fn inodes(&self, kind: u8) -> Option<Bounds<Ino>> {
+        let (from, to) = self.part(kind, |ino, _| Ino(ino))?;
+        let to = match to {
+            Bound::Excluded(ino) => Bound::Included(ino),
+            to => to,
+        };
+        Some((from, to))
     }
 
     /// The bytes of a file whose stretches would begin in it.
@@ -161,69 +197,95 @@ impl Range {
     }
 }
 
-/// What came recently, in the order of keys.
+/// Entries of a map whose keys lie within bounds, if there are any.
+fn within<K: Ord, V>(
+    map: &BTreeMap<K, V>,
+    bounds: Option<Bounds<K>>,
+) -> impl Iterator<Item = (&K, &V)> {
+    bounds.into_iter().flat_map(|bounds| map.range(bounds))
+}
+
+/// What came recently, by ranges of keys.
 pub(crate) struct Fresh<'a> {
     recent: &'a Recent,
-    rows: BTreeMap<Vec<u8>, Option<Row>>,
 }
 
 impl<'a> Fresh<'a> {
     /// Of all that came.
-    pub fn new(recent: &'a Recent) -> Self {
-        let mut rows = BTreeMap::new();
-        for (&ino, row) in &recent.inodes {
-            rows.insert(key::inode(ino), row.clone().map(Row::Inode));
-        }
-        for ((dir, name), row) in &recent.names {
-            rows.insert(key::name(*dir, name), row.clone().map(Row::Name));
-        }
-        for (&(dir, seq), name) in &recent.places {
+    pub const fn new(recent: &'a Recent) -> Self {
+        Self { recent }
+    }
+
+    /// Rows with keys in a range, `None` for what is gone, content left out. Only the range is looked at.
+    fn rows(&self, range: &Range) -> impl Iterator<Item = (Vec<u8>, Option<Row>)> + use<'a> {
+        let own = self.recent;
+        let inodes = within(&own.inodes, range.part(kind::INODE, |ino, _| Ino(ino)));
+        let inodes = inodes.map(|(&ino, row)| (key::inode(ino), row.clone().map(Row::Inode)));
+        let names =
+            within(&own.names, range.part(kind::NAME, |dir, name| (Ino(dir), name.to_vec())));
+        let names =
+            names.map(|((dir, name), row)| (key::name(*dir, name), row.clone().map(Row::Name)));
+        let places =
+            within(&own.places, range.part(kind::PLACE, |dir, seq| (Ino(dir), padded(seq))));
+        let places = places.map(|(&(dir, seq), name)| {
             let row = name.clone().map(|name| Row::Place(Listing { dir, seq, name }));
-            rows.insert(key::place(dir, seq), row);
-        }
-        for ((ino, name), value) in &recent.xattrs {
-            let row = value.clone().map(|value| (*ino, name.clone(), value));
-            let row = row.map(|(ino, name, value)| Row::Xattr(Xattr { ino, name, value }));
-            rows.insert(key::xattr(*ino, name), row);
-        }
+            (key::place(dir, seq), row)
+        });
+        let xattrs =
+            within(&own.xattrs, range.part(kind::XATTR, |ino, name| (Ino(ino), name.to_vec())));
+        let xattrs = xattrs.map(|((ino, name), value)| {
+            let row = value.clone().map(|value| Xattr { ino: *ino, name: name.clone(), value });
+            (key::xattr(*ino, name), row.map(Row::Xattr))
+        });
+        inodes.chain(names).chain(places).chain(xattrs).chain(self.block_rows(range))
+    }
+
+    /// The same of blocks.
+    fn block_rows(&self, range: &Range) -> impl Iterator<Item = (Vec<u8>, Option<Row>)> + use<'a> {
+        let own = self.recent;
+        let part = |kind| {
+            let name = |segment, slot: &[u8]| {
+                let slot = (padded(slot) >> 32) as u32;
+                BlockName { segment, slot }
+            };
+            range.part(kind, name)
+        };
         let key = |kind, block: BlockName| key::block(kind, block.segment, block.slot);
-        for (&block, &bytes) in &recent.refs {
+        let gone = move |kind| {
+            let gone = within(&own.refs, part(kind)).filter(|&(_, &bytes)| bytes == 0);
+            gone.map(move |(&block, _)| (key(kind, block), None))
+        };
+        let refs = within(&own.refs, part(kind::REFS)).map(move |(&block, &bytes)| {
             let row = (bytes > 0).then_some(Row::Refs(Refs { block, bytes }));
-            if bytes == 0 {
-                rows.insert(key(kind::BLOCK, block), None);
-                rows.insert(key(kind::MOVE, block), None);
-            }
-            rows.insert(key(kind::REFS, block), row);
-        }
-        for (&block, row) in &recent.blocks {
-            rows.insert(key(kind::BLOCK, block), Some(Row::Block(block, row.clone())));
-        }
-        for (&block, row) in &recent.moves {
-            rows.insert(key(kind::MOVE, block), Some(Row::Move(*row)));
-        }
-        Self { recent, rows }
+            (key(kind::REFS, block), row)
+        });
+        let moves = within(&own.moves, part(kind::MOVE))
+            .map(move |(&block, row)| (key(kind::MOVE, block), Some(Row::Move(*row))));
+        let blocks = within(&own.blocks, part(kind::BLOCK)).map(move |(&block, row)| {
+            (key(kind::BLOCK, block), Some(Row::Block(block, row.clone())))
+        });
+        refs.chain(gone(kind::MOVE)).chain(moves).chain(gone(kind::BLOCK)).chain(blocks)
     }
 
     /// Whether anything that came changes a row with a key in this range.
     pub fn touches(&self, range: &Range) -> bool {
-        let from = Bound::Included(range.from.clone());
-        let to = range.to.clone().map_or(Bound::Unbounded, Bound::Excluded);
-        let own = self.rows.range((from, to)).next().is_some();
-        let extents = || {
-            self.recent.extents.iter().any(|(&ino, own)| {
-                let (first, last) = (own.iter().next(), own.iter().last());
-                let first = key::extent(ino, first.map_or(0, |run| run.start));
-                range.meets(&first, &key::extent(ino, last.map_or(0, Run::end)))
-            })
-        };
-        let gone = || {
-            let gone = self.recent.inodes.iter().filter(|(_, row)| row.is_none());
-            gone.into_iter().any(|(&ino, _)| {
-                range.meets(&key::extent(ino, 0), &key::extent(ino, END))
-                    || range.meets(&key::xattr(ino, &[]), &key::xattr(ino, &[0xff; 255]))
-            })
-        };
-        own || extents() || gone()
+        self.rows(range).next().is_some() || self.contents(range).next().is_some() || {
+            let mut gone = self.gone(range, kind::EXTENT).chain(self.gone(range, kind::XATTR));
+            gone.next().is_some()
+        }
+    }
+
+    /// Files of which something in this range was said, with the part of the file that is in it.
+    fn contents(&self, range: &Range) -> impl Iterator<Item = (Ino, &'a Runs, (u64, u64))> {
+        let files = within(&self.recent.extents, range.inodes(kind::EXTENT));
+        let files = files.map(|(&ino, own)| (ino, own, range.bytes(ino)));
+        files.filter(|(_, own, (from, to))| own.meets(*from, *to))
+    }
+
+    /// Inodes that are gone and may have had rows of this kind in this range.
+    fn gone(&self, range: &Range, kind: u8) -> impl Iterator<Item = Ino> {
+        let inodes = within(&self.recent.inodes, range.inodes(kind));
+        inodes.filter(|(_, row)| row.is_none()).map(|(&ino, _)| ino)
     }
 
     fn is_gone(&self, ino: Ino) -> bool {
@@ -244,26 +306,22 @@ impl<'a> Fresh<'a> {
                 row => drop(merged.insert(row.key(), row)),
             }
         }
-        for (&ino, said) in &self.recent.extents {
-            let (from, to) = range.bytes(ino);
-            let (first, last) = (key::extent(ino, from), key::extent(ino, to));
-            if !range.meets(&first, &last) || self.is_gone(ino) {
+        for (ino, said, (from, to)) in self.contents(range) {
+            if self.is_gone(ino) {
                 continue;
             }
             let own = content.entry(ino).or_default();
-            said.iter().filter_map(|run| run.within(from, to)).for_each(|run| own.put(run));
+            said.between(from, to).for_each(|run| own.put(run));
         }
         for (ino, runs) in content {
             for row in extents(ino, &runs) {
                 merged.insert(key::extent(ino, row.start), Row::Extent(row));
             }
         }
-        let from = Bound::Included(range.from.clone());
-        let to = range.to.clone().map_or(Bound::Unbounded, Bound::Excluded);
-        for (key, row) in self.rows.range((from, to)) {
+        for (key, row) in self.rows(range) {
             match row {
-                Some(row) => drop(merged.insert(key.clone(), row.clone())),
-                None => drop(merged.remove(key)),
+                Some(row) => drop(merged.insert(key, row)),
+                None => drop(merged.remove(&key)),
             }
         }
         Ok(merged)

@@ -29,6 +29,8 @@ pub struct Making {
     pub setting: Setting,
     /// How many copies of the superblock.
     pub copies: u32,
+    /// Bytes that are kept back from what may be written.
+    pub reserve: u64,
     /// A name for people.
     pub label: [u8; 32],
     /// A name for machines.
@@ -97,6 +99,7 @@ fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
         codec: making.setting.codec.number().into(),
         level: making.setting.level.cast_unsigned(),
         copies: making.copies,
+        reserve: making.reserve,
         born: making.born,
         log_physical: home,
         log_next: home + 1,
@@ -135,8 +138,7 @@ pub fn make(device: impl Device, making: &Making) -> Result<()> {
         device.write(2 * copy * shape.segment_len, &bytes)?;
     }
     device.flush()?;
-    let options =
-        Options { write: true, cache: Cache::new(1 << 20), now: || 0, recent_len: 1 << 20 };
+    let options = Options { write: true, ..Options::new(Cache::new(1 << 20)) };
     let volume: Volume<_> = open(device, options)?;
     volume.commit(&First(making.root))
 }

@@ -87,6 +87,7 @@ fn sound() -> Volume<Ram> {
         block_len: 32 << 10,
         setting: Setting::new(Codec::None, 0),
         copies: 1,
+        reserve: 0,
         label: [0; 32],
         uuid: [1; 16],
         root: attr(Kind::Directory, 2, 0),
@@ -94,7 +95,7 @@ fn sound() -> Volume<Ram> {
     };
     make(&device, &making).expect("a volume");
     let cache: Arc<Cache> = Cache::new(1 << 20);
-    let options = Options { write: true, cache, now: || 0, recent_len: 1 << 20 };
+    let options = Options { write: true, ..Options::new(cache) };
     let volume = open(device, options).expect("it opens");
     volume.commit(&Few).expect("a commit");
     volume

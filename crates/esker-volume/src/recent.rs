@@ -79,6 +79,21 @@ impl Runs {
         }
     }
 
+    /// Parts of them that lie between two places.
+    pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Run> {
+        let first = self.0.range(..from).next_back();
+        let runs = first
+            .into_iter()
+            .chain((from < to).then(|| self.0.range(from..to)).into_iter().flatten());
+        runs.filter_map(move |(_, run)| run.within(from, to))
+    }
+
+    /// Whether anything was said between two places.
+    #[must_use]
+    pub fn meets(&self, from: u64, to: u64) -> bool {
+        self.between(from, to).next().is_some()
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Run> {
         self.0.values()

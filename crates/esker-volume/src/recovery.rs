@@ -174,7 +174,7 @@ impl<D: Device> Walk<'_, D> {
     /// The newest commit that is proven safe by what came after it.
     fn proven(&self) -> u64 {
         let heads = self.parts.iter().map(|part| part.head.durable);
-        heads.max().unwrap_or(0).max(self.superblock.sequence)
+        heads.max().unwrap_or(0).max(self.superblock.proven)
     }
 
     /// Whether all bytes of a part are as they were written.
@@ -264,8 +264,6 @@ fn root_of(device: &impl Device, superblock: &Superblock) -> Result<(State, Segm
 pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     let (superblock, home) = newest(&device)?;
     let (mut state, mut segments) = root_of(&device, &superblock)?;
-    let keep = [Physical(superblock.log_physical), Physical(superblock.root_physical)];
-    let idle = idle(&segments, &keep);
     let mut walk = Walk { device: &device, superblock, parts: Vec::new() };
     walk.run()?;
     walk.doubt()?;
@@ -281,16 +279,24 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     // The log goes on behind the last part that is whole, even if its commit is not.
     for part in &walk.parts {
         if segments.find(part.head.segment) != Some(part.physical) {
-            begin(&mut segments, part, &mut since)?;
+            begin(&mut segments, part)?;
+        }
+        if since.last() != Some(&part.physical) {
+            since.push(part.physical);
         }
     }
     let (physical, segment, at, next) = walk.end();
+    empty(&mut segments, segment)?;
     hold(&mut segments, &next)?;
+    let needed = since.iter().copied().chain([Physical(superblock.root_physical)]).collect();
+    let idle = idle(&segments, &needed);
     for parts in commits {
         let mut delta = Delta::default();
         for part in &walk.parts[parts] {
             read_rows(&device, &superblock, part, &mut delta)?;
         }
+        // What was needed of a segment that was given away since does not count any more.
+        delta.lives.retain(|row| segments.find(row.segment).is_some());
         absorb(&mut state, &mut segments, delta)?;
     }
     // Numbers that were given out and lost are not given out again.
@@ -317,6 +323,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         home,
         safe_home: home.0,
         since,
+        round: None,
         idle,
         tables: None,
         fresh: true,
@@ -326,13 +333,25 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
 }
 
 /// A segment that the log went on in.
-fn begin(segments: &mut Segments, part: &Part, since: &mut Vec<Physical>) -> Result<()> {
+fn begin(segments: &mut Segments, part: &Part) -> Result<()> {
     let condition = segments.get(part.physical).map(|row| row.condition);
     if part.head.at != 0 || !matches!(condition, Some(Condition::Free | Condition::Next)) {
         return Err(Damage::Segment.into());
     }
     segments.begin(part.physical, part.head.segment, Condition::Log);
-    since.push(part.physical);
+    Ok(())
+}
+
+/// Segments that were begun for the log behind its end hold nothing that counts: they are free.
+fn empty(segments: &mut Segments, end: u64) -> Result<()> {
+    let begun = segments.rows().iter();
+    let begun = begun.filter(|row| row.condition == Condition::Log && row.number > end);
+    for row in begun.copied().collect::<Vec<_>>() {
+        if row.live > 0 {
+            return Err(Damage::Segment.into());
+        }
+        segments.set(row.physical, Condition::Free);
+    }
     Ok(())
 }
 

@@ -22,11 +22,13 @@ use crate::volume::Volume;
 
 /// Segments that are kept back for commits that only take away.
 const SPARE: usize = 3;
-/// Of a segment so much, in eighths, is filled at least before the next one is begun.
-const FILLED: u64 = 7;
-/// A segment is worth emptying when less than this is needed of it, in sixteenths.
-const WORTH: u64 = 15;
+/// A segment is worth emptying in passing when less than this is needed of it, in sixty-fourths.
+const WORTH: u64 = 56;
+/// The same when there is no room otherwise.
+const WORTH_LAST: u64 = 63;
 
+/// Rounds in a row that leave as much that nobody needs as there was, after which no more is tried.
+const VAIN_MAX: u32 = 3;
 /// Segments' worth of bytes that are moved in passing, at most.
 const BUDGET: u64 = 4;
 
@@ -40,6 +42,13 @@ impl Source for Carried {
 }
 
 impl<D: Device> Volume<D> {
+    /// Bytes of a segment that blocks fill at least, in about, before the next one is begun: a block did not fit any
+    /// more, and heads and rows lie between.
+    pub(crate) fn filled(&self) -> u64 {
+        let room = self.shape.segment_room;
+        room - u64::from(self.shape.block_len).min(room / 8) - room / 64
+    }
+
     /// Bytes that can surely be written, as they are.
     #[must_use]
     pub fn room(&self) -> u64 {
@@ -48,9 +57,25 @@ impl<D: Device> Volume<D> {
 
     /// Measures it, whenever it may be another.
     pub(crate) fn measure_room(&self, state: &State, segments: &Segments) {
-        let kept = self.reserve(state) + SPARE;
-        let free = segments.free().saturating_sub(kept) as u64;
-        self.room.store(free * (self.shape.segment_room / 8 * FILLED), Ordering::Release);
+        let kept = self.kept_back(state) + SPARE;
+        let free = segments.free().saturating_sub(kept) as u64 * self.filled();
+        // Segments that happen to be fuller than that may not stay so when what they hold is written over.
+        let (total, used) = usage(segments.rows(), self.filled(), kept - SPARE);
+        self.room.store(free.min(total - used), Ordering::Release);
+    }
+
+    /// Segments that are kept back for settling, and because somebody wanted it so.
+    pub(crate) fn kept_back(&self, state: &State) -> usize {
+        let wanted = self.shape.reserve.div_ceil(self.shape.segment_room);
+        self.reserve(state) + usize::try_from(wanted).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes that one commit may still lay down where there is no room: of what is kept back, one segment is for what
+    /// follows.
+    pub(crate) fn spare(&self) -> u64 {
+        let state = self.state();
+        let free = self.segments().free().saturating_sub(self.reserve(&state) + 1);
+        free.min(SPARE) as u64 * self.filled()
     }
 
     /// Bytes of rows that one commit may have, whatever the room.
@@ -66,18 +91,31 @@ impl<D: Device> Volume<D> {
     pub fn reclaim(&self, wanted: u64) -> Result<()> {
         self.writable()?;
         let mut log = self.log();
-        self.prepare(&mut log)?;
-        let mut last = None;
-        while self.room() < wanted {
-            let before = self.needless();
-            if last.is_some_and(|last| last <= before) {
-                return Ok(());
-            }
-            last = Some(before);
-            match self.round(&mut log, u64::MAX, 0) {
-                Err(Error::NoSpace) => return Ok(()),
-                done => done?,
-            }
+        if self.room() >= wanted || self.exhausted.load(Ordering::Acquire) == log.sequence {
+            return Ok(());
+        }
+        match self.reclaim_all(&mut log, wanted) {
+            Err(Error::NoSpace) => {}
+            done => done?,
+        }
+        if self.room() < wanted {
+            // Until something changes there is no more.
+            self.exhausted.store(log.sequence, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn reclaim_all(&self, log: &mut Log, wanted: u64) -> Result<()> {
+        self.prepare(log)?;
+        // The log is short then, and what nobody needs in it is free.
+        self.settle_all(log)?;
+        let (mut least, mut vain) = (u64::MAX, 0);
+        while self.room() < wanted && vain < VAIN_MAX {
+            self.round(log, u64::MAX, 0)?;
+            self.settle_all(log)?;
+            let needless = self.needless(log);
+            vain = if needless < least { 0 } else { vain + 1 };
+            least = least.min(needless);
         }
         Ok(())
     }
@@ -101,46 +139,48 @@ impl<D: Device> Volume<D> {
         Ok(())
     }
 
-    /// Bytes in segments that are used and that nobody needs.
-    fn needless(&self) -> u64 {
+    /// Bytes in segments of blocks that nobody needs.
+    fn needless(&self, log: &Log) -> u64 {
         let segments = self.segments();
-        let used = segments.rows().iter().filter(|row| row.number != 0);
-        used.map(|row| self.shape.segment_room.saturating_sub(row.live)).sum()
+        let sealed = segments.rows().iter().filter(|row| row.condition == Condition::Log);
+        let sealed = sealed.filter(|row| !log.since.contains(&row.physical));
+        sealed.map(|row| self.shape.segment_room.saturating_sub(row.live)).sum()
     }
 
-    /// Empties a few segments by moving at most so many bytes, and has them free; unless less is gained.
+    /// Empties a few segments by moving at most so many bytes, and settles on; unless less is gained.
     fn round(&self, log: &mut Log, budget: u64, least: u64) -> Result<()> {
-        let (blocks, gain) = self.to_carry(log, budget)?;
+        let worth = if least > 0 { WORTH } else { WORTH_LAST };
+        let (blocks, gain) = self.to_carry(log, budget, worth)?;
         if gain < least {
             return Ok(());
         }
         if !blocks.is_empty() {
             self.write(log, &Carried(blocks), |show| show())?;
         }
-        // What is idle is free with the second superblock from now.
-        self.settle(log)?;
         self.settle(log)
     }
 
     /// Blocks of the segments of which least is needed, as many as surely fit; and the bytes that are gained.
-    fn to_carry(&self, log: &Log, budget: u64) -> Result<(Vec<BlockName>, u64)> {
+    fn to_carry(&self, log: &Log, budget: u64, worth: u64) -> Result<(Vec<BlockName>, u64)> {
         let state = self.state();
-        let (mut worth, mut fits, mut gain) = {
+        let since: BTreeSet<_> = log.since.iter().copied().chain([log.physical]).collect();
+        let (mut by_need, mut fits, mut gain) = {
             let segments = self.segments();
             let room = self.shape.segment_room;
             let free = segments.free().saturating_sub(self.reserve(&state) + 1);
             let sealed = segments.rows().iter().filter(|row| {
-                let few = row.live > 0 && row.live < room / 16 * WORTH;
-                row.condition == Condition::Log && row.physical != log.physical && few
+                let few = row.live > 0 && row.live < room / 64 * worth;
+                // The log is needed itself as long as it is not settled.
+                row.condition == Condition::Log && !since.contains(&row.physical) && few
             });
-            let worth: Vec<_> = sealed.map(|row| (row.live, row.number)).collect();
+            let all: Vec<_> = sealed.map(|row| (row.live, row.number)).collect();
             // They are free once it was settled.
-            let dead = idle(&segments, &[log.physical]).len() as u64 * room;
-            (worth, budget.min(free as u64 * (room / 8 * FILLED)), dead)
+            let dead = idle(&segments, &since).len() as u64 * room;
+            (all, budget.min(free as u64 * self.filled()), dead)
         };
-        worth.sort_unstable();
+        by_need.sort_unstable();
         let mut victims = BTreeSet::new();
-        for (live, number) in worth {
+        for (live, number) in by_need {
             if live > fits {
                 break;
             }
@@ -167,8 +207,9 @@ impl<D: Device> Stack<'_, D> {
                 Leaf::Blocks(rows) => rows.segment() < segment,
                 _ => false,
             })?;
-            known
-                .extend(state.recent.blocks.range(name(0)..=name(u32::MAX)).map(|(&name, _)| name));
+            for own in state.news() {
+                known.extend(own.blocks.range(name(0)..=name(u32::MAX)).map(|(&name, _)| name));
+            }
         }
         self.leaves_from(&key::block(kind::MOVE, 0, 0), &mut |leaf| match leaf {
             Leaf::Moves(rows) => {
@@ -178,8 +219,10 @@ impl<D: Device> Stack<'_, D> {
             }
             _ => false,
         })?;
-        let moved = state.recent.moves.values().filter(|row| segments.contains(&row.to));
-        known.extend(moved.map(|row| row.block));
+        for own in state.news() {
+            let moved = own.moves.values().filter(|row| segments.contains(&row.to));
+            known.extend(moved.map(|row| row.block));
+        }
         let mut found = Vec::new();
         for block in known {
             if self.refs(block)? > 0 {
@@ -195,11 +238,12 @@ impl<D: Device> Stack<'_, D> {
     }
 }
 
-/// Stretches of which somebody needs something: how many bytes, of how many that can be used.
+/// Stretches of which somebody needs something: how many bytes, of how many that can be used, of which `room` is
+/// filled in each.
 pub(crate) fn usage(rows: &[crate::segments::Segment], room: u64, kept: usize) -> (u64, u64) {
     let usable =
         rows.iter().filter(|row| !matches!(row.condition, Condition::Home | Condition::Bad));
-    let total = usable.clone().count().saturating_sub(kept) as u64 * room;
+    let total = usable.clone().count().saturating_sub(kept + SPARE) as u64 * room;
     let used = usable.map(|row| row.live).sum::<u64>();
     (total, used.min(total))
 }

@@ -1,16 +1,21 @@
-//! Settling: what came recently becomes tables, the superblock goes on to where the log is now, and segments
-//! that nobody needs any more are free.
+//! Settling: what came recently becomes tables, in rounds of many small steps. A round begins with all that came until
+//! then; a step lays it into a few tables and writes a root and a superblock; when the round is over the superblock
+//! goes on to where the log was when it began. So how much a commit has to wait for is bounded, whatever the volume
+//! holds.
 //!
 //! Above: `commit`, before it begins. Below: `merge`, `root`. Invariant: nothing that the superblock on the
-//! device needs is given away before its successor is safe.
+//! device needs is given away before its successor is safe; what is being settled gives the same answers laid over
+//! tables that have it and over tables that do not.
+
+use std::collections::BTreeSet;
 
 use esker_stone::rows::tables::TableRow;
 use esker_stone::{PageRef, Sealed, tree};
 
 use crate::device::{Device, Fault};
 use crate::error::{Damage, Error, Result};
-use crate::limits::{SUPERBLOCK_STEP, TABLE_LEN};
-use crate::log::Log;
+use crate::limits::SUPERBLOCK_STEP;
+use crate::log::{Log, Round};
 use crate::merge::{Fresh, Range, leaves, rows};
 use crate::part::{PartHead, TABLES, append_page};
 use crate::recent::Recent;
@@ -22,8 +27,22 @@ use crate::volume::Volume;
 
 /// Bytes that a leaf takes in the page above it, at most.
 const CHILD_LEN: usize = 400;
-/// Tables that are merged at once.
-const AT_ONCE: usize = 8;
+/// Tables' worth of bytes that a step lays something into.
+const AT_ONCE: u64 = 8;
+/// The same that it moves besides, out of a segment of which little is needed.
+const WORN_AT_ONCE: u64 = 4;
+/// Of all segments so many, as one part of this, are log before they are settled.
+const LOG_SHARE: usize = 8;
+
+/// What a step leaves.
+struct Step {
+    /// All tables as they are to be.
+    tables: Vec<TableRow>,
+    /// Those that are no more.
+    old: Vec<TableRow>,
+    /// Where the next step goes on; `None`: the round is over.
+    cursor: Option<Vec<u8>>,
+}
 
 /// A settling on its way.
 struct Settling<'a, D> {
@@ -76,7 +95,10 @@ impl<D: Device> Settling<'_, D> {
     /// Writes leaves as tables.
     fn tables(&mut self, leaves: &[tree::Leaf], to: &mut Vec<TableRow>) -> Result<()> {
         let unit = self.volume.shape.unit as usize;
-        let limit = TABLE_LEN.min(self.volume.shape.segment_room as usize - PartHead::SIZE - unit);
+        let limit = self
+            .volume
+            .table_len
+            .min(self.volume.shape.segment_room as usize - PartHead::SIZE - unit);
         let mut from = 0;
         while from < leaves.len() {
             let (mut end, mut len) = (from, 0);
@@ -114,38 +136,47 @@ impl<D: Device> Settling<'_, D> {
         self.tables(&leaves(merged, self.volume.writing().measure()), to)
     }
 
-    /// All tables as they are to be; and those that are no more.
-    fn all(&mut self, state: &State) -> Result<(Vec<TableRow>, Vec<TableRow>)> {
-        let fresh = Fresh::new(&state.recent);
+    /// Lays what is being settled into a few tables from `cursor` on.
+    fn step(&mut self, state: &State, cursor: &[u8]) -> Result<Step> {
+        let fresh = Fresh::new(&state.settling);
         let worn = self.worn(state);
-        let (mut new, mut old) = (Vec::new(), Vec::new());
+        let mut step = Step { tables: Vec::new(), old: Vec::new(), cursor: None };
         let count = state.tables.len();
         let range = |from: usize, to: usize| Range {
             from: if from == 0 { Vec::new() } else { state.tables[from].key.clone() },
             to: state.tables.get(to).map(|table| table.key.clone()),
         };
         if count == 0 {
-            self.merge((state, &fresh), (0..0, &range(0, 0)), &mut new)?;
+            self.merge((state, &fresh), (0..0, &range(0, 0)), &mut step.tables)?;
         }
+        let (mut left, mut worn_left) =
+            (AT_ONCE * self.volume.table_len as u64, WORN_AT_ONCE * self.volume.table_len as u64);
         let mut at = 0;
         while at < count {
-            let touched = |at: usize| {
-                worn == Some(state.tables[at].top.page.segment) || fresh.touches(&range(at, at + 1))
-            };
+            let own = &state.tables[at];
+            let ahead = own.key.as_slice() >= cursor;
+            if ahead && left == 0 && step.cursor.is_none() {
+                step.cursor = Some(own.key.clone());
+            }
             let mut end = at;
-            while end < count && end - at < AT_ONCE && touched(end) {
+            while ahead && end < count && left > 0 && fresh.touches(&range(end, end + 1)) {
+                left = left.saturating_sub(state.tables[end].bytes.max(1));
+                end += 1;
+            }
+            if end == at && worn_left > 0 && worn == Some(own.top.page.segment) {
+                worn_left = worn_left.saturating_sub(own.bytes.max(1));
                 end += 1;
             }
             if end == at {
-                new.push(state.tables[at].clone());
+                step.tables.push(state.tables[at].clone());
                 at += 1;
                 continue;
             }
-            self.merge((state, &fresh), (at..end, &range(at, end)), &mut new)?;
-            old.extend_from_slice(&state.tables[at..end]);
+            self.merge((state, &fresh), (at..end, &range(at, end)), &mut step.tables)?;
+            step.old.extend_from_slice(&state.tables[at..end]);
             at = end;
         }
-        Ok((new, old))
+        Ok(step)
     }
 
     /// The segment of tables of which least is needed: its tables move on, so that it becomes free.
@@ -163,7 +194,7 @@ impl<D: Device> Settling<'_, D> {
 
     /// Writes the root.
     fn root(&mut self, plain: &[u8]) -> Result<(Physical, PageRef)> {
-        let sealed = Sealed::new(plain, &[], self.volume.shape.setting())?;
+        let sealed = Sealed::new(plain, &[], self.volume.setting)?;
         let len = self.volume.padded(PartHead::SIZE + sealed.stored.len());
         let place = self.room(len)?;
         let mut part = vec![0; PartHead::SIZE];
@@ -180,7 +211,7 @@ fn release(segments: &mut Segments, number: u64, bytes: u64) -> Result<()> {
 }
 
 /// Stretches that nobody needs.
-pub(crate) fn idle(segments: &Segments, keep: &[Physical]) -> Vec<Physical> {
+pub(crate) fn idle(segments: &Segments, keep: &BTreeSet<Physical>) -> Vec<Physical> {
     let idle = segments.rows().iter().filter(|row| {
         let condition = matches!(row.condition, Condition::Log | Condition::Tables);
         condition && row.live == 0 && !keep.contains(&row.physical)
@@ -192,7 +223,7 @@ pub(crate) fn idle(segments: &Segments, keep: &[Physical]) -> Vec<Physical> {
 /// one be damaged, that one still finds everything. Those that are free now, and those that are just idle.
 fn free(
     segments: &mut Segments,
-    keep: &[Physical],
+    keep: &BTreeSet<Physical>,
     before: &[Physical],
 ) -> (Vec<Physical>, Vec<Physical>) {
     let idle = idle(segments, keep);
@@ -207,38 +238,94 @@ impl<D: Device> Volume<D> {
     /// Free segments that commits leave to settling.
     pub(crate) fn reserve(&self, state: &State) -> usize {
         let tables: u64 = state.tables.iter().map(|table| table.bytes).sum();
-        let bytes = tables + tables / 2 + state.recent.bytes as u64;
+        let step = tables.min((AT_ONCE + WORN_AT_ONCE + 1) * self.table_len as u64);
+        let came = (state.recent.bytes + state.settling.bytes) as u64;
+        // What is still there of tables that were replaced, what a step writes, and what came.
+        let bytes = tables / 2 + step + came;
         let room = self.shape.segment_room;
         // One that is half full, one for what does not fit into its rest, and the root.
         usize::try_from(bytes / room).unwrap_or(usize::MAX).saturating_add(3)
     }
 
-    /// Settles when it is time to.
+    /// Settles as far as it is time to: in proportion to what came since the round began.
     pub(crate) fn settle_in_time(&self, log: &mut Log) -> Result<()> {
-        let due = {
-            let state = self.state();
-            let segments = self.segments();
-            let long = log.since.len() * 4 > segments.rows().len();
-            let tight = segments.free() <= self.reserve(&state) + 2 && log.since.len() > 1;
-            let full = state.recent.bytes >= self.recent_len;
-            // What is idle becomes free with the second superblock from now.
-            let more = !state.recent.is_empty() || !log.idle.is_empty();
-            if more && (full || long || tight) { 1 + u32::from(tight) } else { 0 }
-        };
-        let settled = (0..due).try_for_each(|_| self.settle(log));
-        match settled {
-            // The log can go on without: what it is about to do says so if it cannot.
-            Err(Error::NoSpace | Error::Device(Fault::Io(_) | Fault::NoSpace)) => Ok(()),
-            other => other,
+        let mut rounds = 0;
+        while rounds < 2 && self.is_due(log, rounds) {
+            match self.settle(log) {
+                // The log can go on without: what it is about to do says so if it cannot.
+                Err(Error::NoSpace | Error::Device(Fault::Io(_) | Fault::NoSpace)) => return Ok(()),
+                done => done?,
+            }
+            rounds += u32::from(log.round.is_none());
+        }
+        Ok(())
+    }
+
+    /// Whether it is time for a step.
+    fn is_due(&self, log: &Log, rounds: u32) -> bool {
+        let (state, segments) = (self.state(), self.segments());
+        let free = segments.free();
+        let tight = free <= self.reserve(&state) + 2 && log.since.len() > 1;
+        let log_max = (segments.rows().len() / LOG_SHARE).min(free / 2).max(2);
+        match &log.round {
+            Some(round) => {
+                let done = state.tables.partition_point(|table| table.key < round.cursor);
+                let all = state.tables.len();
+                let came = (2 * state.recent.bytes).saturating_mul(all);
+                let long = log.since.len().saturating_sub(1 + round.since) * all;
+                tight || came > done.saturating_mul(self.recent_len) || long > done * log_max
+            }
+            None => {
+                let full = 2 * state.recent.bytes >= self.recent_len && !state.recent.is_empty();
+                let long = log.since.len() > log_max;
+                // What is idle becomes free with the second superblock from now.
+                let more = !state.recent.is_empty() || !log.idle.is_empty();
+                more && ((rounds == 0 && (full || long)) || tight)
+            }
         }
     }
 
+    /// Settles all that came until now, and all rounds are over.
+    pub(crate) fn settle_all(&self, log: &mut Log) -> Result<()> {
+        for _ in 0..2 {
+            self.settle(log)?;
+            while log.round.is_some() {
+                self.settle(log)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a round, if none is under way.
+    fn begin_round(&self, log: &mut Log) {
+        if log.round.is_some() {
+            return;
+        }
+        let begin = Superblock {
+            sequence: log.sequence,
+            log_segment: log.segment,
+            log_physical: log.physical.0,
+            log_slot: log.slot,
+            log_at: log.at,
+            log_before: log.before,
+            log_next: log.next[0].0,
+            log_spare: log.next[1].0,
+            ..log.superblock
+        };
+        let mut state = self.state_mut();
+        state.settling = std::mem::take(&mut state.recent);
+        let since = log.since.len().saturating_sub(1);
+        log.round = Some(Round { begin, since, cursor: Vec::new() });
+    }
+
+    /// A step of settling.
     pub(crate) fn settle(&self, log: &mut Log) -> Result<()> {
+        self.begin_round(log);
         let before = log.tables;
         let mut settling = Settling { volume: self, log, taken: Vec::new() };
         let written = settling.written();
         let taken = std::mem::take(&mut settling.taken);
-        let (tables, segments, superblock) = match written {
+        let written = match written {
             Ok(written) => written,
             Err(error) => {
                 // Nobody was told of them.
@@ -248,31 +335,32 @@ impl<D: Device> Volume<D> {
                 return Err(error);
             }
         };
-        self.put_superblock(log, &superblock)?;
-        self.show_settled(log, superblock, (tables, segments))
+        self.put_superblock(log, &written.superblock)?;
+        self.show_settled(log, written)
     }
 
     /// Shows what is safe now, and gives back what nobody needs.
-    fn show_settled(
-        &self,
-        log: &mut Log,
-        superblock: Superblock,
-        (tables, (mut segments, (free, idle))): (Vec<TableRow>, Given),
-    ) -> Result<()> {
+    fn show_settled(&self, log: &mut Log, written: Written) -> Result<()> {
+        let Written { tables, mut segments, free, idle, superblock, cursor } = written;
         let live = segments.live(superblock.root_segment) + u64::from(superblock.root_stored);
         segments.set_live(superblock.root_segment, live)?;
         log.superblock = superblock;
-        log.since = vec![log.physical];
         log.idle = idle;
         let mut state = self.state_mut();
         state.tables = tables;
-        state.recent = Recent::default();
+        match (cursor, log.round.take()) {
+            (Some(cursor), Some(round)) => log.round = Some(Round { cursor, ..round }),
+            (_, round) => {
+                state.settling = Recent::default();
+                log.since.drain(..round.map_or(0, |round| round.since));
+            }
+        }
         self.measure_room(&state, &segments);
         *self.segments_mut() = segments;
         drop(state);
         for physical in free {
             // It saves room below, and zones are begun again when they are taken.
-            if self.device.geometry().zones.is_none() {
+            if self.discard && self.device.geometry().zones.is_none() {
                 let _ = self.device.discard(self.place(physical), self.shape.segment_len);
             }
         }
@@ -319,22 +407,42 @@ impl<D: Device> Volume<D> {
     }
 }
 
-/// Segments as they are to be; those that become free, and those that are idle.
-type Given = (Segments, (Vec<Physical>, Vec<Physical>));
-/// What was written: tables, segments, superblock.
-type Written = (Vec<TableRow>, Given, Superblock);
+/// What was written, and how things are once its superblock is safe.
+struct Written {
+    tables: Vec<TableRow>,
+    segments: Segments,
+    /// Stretches that become free.
+    free: Vec<Physical>,
+    /// Stretches that nobody needs from then on.
+    idle: Vec<Physical>,
+    superblock: Superblock,
+    /// Where the next step goes on.
+    cursor: Option<Vec<u8>>,
+}
 
 impl<D: Device> Settling<'_, D> {
+    /// Stretches that are needed whatever else they hold: the log, and the open ones.
+    fn keep(&self, since: usize) -> BTreeSet<Physical> {
+        let open = self.log.tables.map(|(physical, _)| physical);
+        let log = self.log.since.iter().skip(since).copied();
+        log.chain([self.log.physical]).chain(open).collect()
+    }
+
     fn written(&mut self) -> Result<Written> {
         let volume = self.volume;
         let state = volume.state();
-        let (tables, old) = self.all(&state)?;
+        let Some(round) = self.log.round.clone() else { return Err(Damage::Table.into()) };
+        let Step { tables, old, cursor } = self.step(&state, &round.cursor)?;
+        // When the round is over the log begins where it did.
+        let (base, since) =
+            if cursor.is_none() { (round.begin, round.since) } else { (self.log.superblock, 0) };
         let was = self.log.superblock.root()?;
         let mut segments = volume.segments().clone();
         for table in &old {
             release(&mut segments, table.top.page.segment, table.bytes)?;
         }
-        for table in tables.iter().filter(|table| !state.tables.contains(table)) {
+        let known: BTreeSet<_> = state.tables.iter().map(place).collect();
+        for table in tables.iter().filter(|table| !known.contains(&place(table))) {
             let number = table.top.page.segment;
             let live = segments.live(number) + table.bytes;
             segments.set_live(number, live)?;
@@ -342,20 +450,16 @@ impl<D: Device> Settling<'_, D> {
         if let Some(page) = &was {
             release(&mut segments, page.segment, page.stored.into())?;
         }
-        let keep = |log: &Log| {
-            let open = log.tables.map(|(physical, _)| physical);
-            [Some(log.physical), open].into_iter().flatten().collect::<Vec<_>>()
-        };
         // The root may need one more segment: it is one that is free now, not one that becomes so.
         let new = State {
             tables,
-            recent: Recent::default(),
             numbers: state.numbers,
             orphans: state.orphans.clone(),
+            ..State::default()
         };
         let measure = volume.writing().measure();
         let mut trial = segments.clone();
-        free(&mut trial, &keep(self.log), &self.log.idle);
+        free(&mut trial, &self.keep(since), &self.log.idle);
         let bound = root::encode(&new, &trial, measure).len() + 1024;
         self.room(volume.padded(PartHead::SIZE + bound))?;
         for &physical in &self.taken {
@@ -365,7 +469,7 @@ impl<D: Device> Settling<'_, D> {
                 segments.begin(physical, number, Condition::Tables);
             }
         }
-        let given = free(&mut segments, &keep(self.log), &self.log.idle);
+        let (free, idle) = free(&mut segments, &self.keep(since), &self.log.idle);
         let plain = root::encode(&new, &segments, measure);
         let (physical, page) = self.root(&plain)?;
         drop(state);
@@ -373,17 +477,15 @@ impl<D: Device> Settling<'_, D> {
         let log = &*self.log;
         let superblock = Superblock {
             generation: log.superblock.generation + 1,
-            sequence: log.sequence,
             epoch: log.epoch,
-            log_segment: log.segment,
-            log_physical: log.physical.0,
-            log_slot: log.slot,
-            log_at: log.at,
-            log_before: log.before,
-            log_next: log.next[0].0,
-            log_spare: log.next[1].0,
-            ..log.superblock.with_root(physical.0, &page)
+            proven: log.sequence,
+            ..base.with_root(physical.0, &page)
         };
-        Ok((new.tables, (segments, given), superblock))
+        Ok(Written { tables: new.tables, segments, free, idle, superblock, cursor })
     }
+}
+
+/// Where a table lies.
+const fn place(table: &TableRow) -> (u64, u64) {
+    (table.top.page.segment, table.top.page.at)
 }

@@ -31,12 +31,32 @@ use crate::volume::Volume;
 pub struct State {
     /// The settled layer: tables in the order of their keys.
     pub tables: Vec<TableRow>,
-    /// What came since.
+    /// What came since settling began.
     pub recent: Recent,
+    /// What came before that and is being settled: some of it lies in the tables already.
+    pub settling: Recent,
     /// What is counted.
     pub numbers: Numbers,
     /// Inodes without a name that somebody used.
     pub orphans: BTreeSet<Ino>,
+}
+
+impl State {
+    /// What came since the tables, the newest first.
+    pub(crate) const fn news(&self) -> [&Recent; 2] {
+        [&self.recent, &self.settling]
+    }
+}
+
+/// The first of two entries, and of two with the same key the newer.
+fn first<'a, K: Ord, V>(
+    new: Option<(&'a K, &'a V)>,
+    old: Option<(&'a K, &'a V)>,
+) -> Option<(&'a K, &'a V)> {
+    match (new, old) {
+        (Some(new), Some(old)) => Some(if old.0 < new.0 { old } else { new }),
+        (new, old) => new.or(old),
+    }
 }
 
 /// The stack as it is now.
@@ -198,7 +218,7 @@ impl<D: Device> Stack<'_, D> {
 
     /// An inode.
     pub(crate) fn inode(&self, ino: Ino) -> Result<Option<Inode>> {
-        if let Some(known) = self.state.recent.inodes.get(&ino) {
+        if let Some(known) = self.state.news().iter().find_map(|own| own.inodes.get(&ino)) {
             return Ok(known.clone());
         }
         let leaf = self.exact(&key::inode(ino))?;
@@ -210,7 +230,8 @@ impl<D: Device> Stack<'_, D> {
 
     /// What a name leads to.
     pub(crate) fn name(&self, dir: Ino, name: &[u8]) -> Result<Option<Named>> {
-        if let Some(known) = self.state.recent.names.get(&(dir, name.to_vec())) {
+        let key = (dir, name.to_vec());
+        if let Some(known) = self.state.news().iter().find_map(|own| own.names.get(&key)) {
             return Ok(known.clone());
         }
         let leaf = self.exact(&key::name(dir, name))?;
@@ -224,7 +245,9 @@ impl<D: Device> Stack<'_, D> {
     pub(crate) fn place_behind(&self, dir: Ino, after: Cursor) -> Result<Option<(u64, Vec<u8>)>> {
         let mut from = after.0.saturating_add(1);
         loop {
-            let recent = self.state.recent.places.range((dir, from)..=(dir, u64::MAX)).next();
+            let places = (dir, from)..=(dir, u64::MAX);
+            let [new, old] = self.state.news().map(|own| own.places.range(places.clone()).next());
+            let recent = first(new, old);
             let bound = |leaf: &Leaf| match leaf {
                 Leaf::Places(rows) => rows.lower_bound(dir, from),
                 _ => 0,
@@ -252,7 +275,8 @@ impl<D: Device> Stack<'_, D> {
         let mut from = name.to_vec();
         loop {
             let range = (ino, from.clone())..(Ino(ino.0.saturating_add(1)), Vec::new());
-            let recent = self.state.recent.xattrs.range(range).next();
+            let [new, old] = self.state.news().map(|own| own.xattrs.range(range.clone()).next());
+            let recent = first(new, old);
             let bound = |leaf: &Leaf| match leaf {
                 Leaf::Xattrs(rows) => rows.lower_bound(ino, &from),
                 _ => 0,
@@ -309,13 +333,14 @@ impl<D: Device> Stack<'_, D> {
 
     /// What is said of a byte of a file and those behind it.
     pub(crate) fn run(&self, ino: Ino, at: u64) -> Result<Run> {
-        let until = match self.state.recent.extents.get(&ino) {
-            None => END,
-            Some(own) => match own.at(at) {
-                Ok(run) => return Ok(run),
-                Err(next) => next,
-            },
-        };
+        let mut until = END;
+        for own in self.state.news() {
+            match own.extents.get(&ino).map(|runs| runs.at(at)) {
+                None => {}
+                Some(Err(next)) => until = until.min(next),
+                Some(Ok(run)) => return run.within(at, until).ok_or_else(|| Damage::Table.into()),
+            }
+        }
         if self.state.tables.is_empty() {
             return Ok(Run { start: at, len: until - at, place: None });
         }
@@ -325,7 +350,7 @@ impl<D: Device> Stack<'_, D> {
 
     /// How many bytes of files name a block.
     pub(crate) fn refs(&self, block: BlockName) -> Result<u64> {
-        if let Some(&known) = self.state.recent.refs.get(&block) {
+        if let Some(&known) = self.state.news().iter().find_map(|own| own.refs.get(&block)) {
             return Ok(known);
         }
         let leaf = self.exact(&key::block(kind::REFS, block.segment, block.slot))?;
@@ -336,7 +361,7 @@ impl<D: Device> Stack<'_, D> {
 
     /// What is known of a block.
     pub(crate) fn block_row(&self, block: BlockName) -> Result<BlockRow> {
-        if let Some(known) = self.state.recent.blocks.get(&block) {
+        if let Some(known) = self.state.news().iter().find_map(|own| own.blocks.get(&block)) {
             return Ok(known.clone());
         }
         let leaf = self.exact(&key::block(kind::BLOCK, block.segment, block.slot))?;
@@ -349,8 +374,9 @@ impl<D: Device> Stack<'_, D> {
 
     /// Where a block lies now: the segment, and the offset there.
     pub(crate) fn whereabouts(&self, block: BlockName, row: &BlockRow) -> Result<(u64, u64)> {
-        let before = self.state.recent.moves.range(..=block).next_back().map(|(_, row)| *row);
-        let mut moved = before.filter(|row| row.holds(block));
+        let near = |own: &Recent| own.moves.range(..=block).next_back().map(|(_, row)| *row);
+        let holding = |own: &Recent| near(own).filter(|row| row.holds(block));
+        let mut moved = self.state.news().into_iter().find_map(holding);
         if moved.is_none() {
             let leaf = self.exact(&key::block(kind::MOVE, block.segment, block.slot))?;
             if let Some(Leaf::Moves(rows)) = leaf.as_deref() {

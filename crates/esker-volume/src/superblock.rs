@@ -59,7 +59,9 @@ layout! {
         236 => root_plain: u32,
         240 => root_checksum: u64,
         248 => root_hash: [u8; 32],
-        280 => reserved: [u8; 216],
+        280 => reserve: u64,
+        288 => proven: u64,
+        296 => reserved: [u8; 200],
         496 => checksum: u64,
         504 => end: [u8; 8],
     }
@@ -130,6 +132,8 @@ impl Superblock {
             && [self.log_physical, self.log_next, self.log_spare, self.root_physical]
                 .into_iter()
                 .all(inside)
+            && self.reserve <= self.size / 2
+            && self.sequence <= self.proven
             && self.log_at <= self.segment_room
             && self.log_at.is_multiple_of(self.unit.into())
     }

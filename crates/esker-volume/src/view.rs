@@ -171,8 +171,8 @@ impl<D: Device> View for Volume<D> {
 
     fn space(&self) -> Space {
         let state = self.state();
-        let kept = self.reserve(&state);
-        let (total, used) = usage(self.segments().rows(), self.shape.segment_room, kept);
+        let kept = self.kept_back(&state);
+        let (total, used) = usage(self.segments().rows(), self.filled(), kept);
         let inodes = state.numbers.inodes;
         Space { total, used, inodes }
     }

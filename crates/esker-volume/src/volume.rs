@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use esker::Ino;
+use esker_stone::Setting;
 use esker_stone::cache::Cache;
 use esker_stone::tree::Writing;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::limits::{RECENT_LEN, TABLE_LEN};
 use crate::log::Log;
 use crate::rows::Numbers;
 use crate::segments::{Physical, Segment, Segments};
@@ -28,6 +30,31 @@ pub struct Options {
     pub now: fn() -> i64,
     /// Bytes of rows in memory at which they are settled.
     pub recent_len: usize,
+    /// Stored bytes of a table, about.
+    pub table_len: usize,
+    /// How what is new is compressed; `None`: as the volume was made.
+    pub setting: Option<Setting>,
+    /// Whether what nobody needs is given back below.
+    pub discard: bool,
+    /// How many threads may compress.
+    pub threads: usize,
+}
+
+impl Options {
+    /// To be looked at, by one thread.
+    #[must_use]
+    pub fn new(cache: Arc<Cache>) -> Self {
+        Self {
+            write: false,
+            cache,
+            now: || 0,
+            recent_len: RECENT_LEN,
+            table_len: TABLE_LEN,
+            setting: None,
+            discard: true,
+            threads: 1,
+        }
+    }
 }
 
 /// A volume, open.
@@ -39,11 +66,17 @@ pub struct Volume<D> {
     pub(crate) number: u64,
     pub(crate) now: fn() -> i64,
     pub(crate) recent_len: usize,
+    pub(crate) table_len: usize,
+    pub(crate) setting: Setting,
+    pub(crate) discard: bool,
+    pub(crate) threads: usize,
     pub(crate) segments: RwLock<Segments>,
     pub(crate) state: RwLock<State>,
     pub(crate) log: Mutex<Log>,
     /// Bytes that can surely be written.
     pub(crate) room: AtomicU64,
+    /// The newest commit when no more room could be made.
+    pub(crate) exhausted: AtomicU64,
     /// Cannot be written any more.
     pub(crate) stopped: AtomicBool,
 }
@@ -64,10 +97,15 @@ impl<D: Device> Volume<D> {
             number,
             now: options.now,
             recent_len: options.recent_len,
+            table_len: options.table_len,
+            setting: options.setting.unwrap_or_else(|| log.superblock.setting()),
+            discard: options.discard,
+            threads: options.threads,
             segments: RwLock::new(segments),
             state: RwLock::new(state),
             log: Mutex::new(log),
             room: AtomicU64::new(0),
+            exhausted: AtomicU64::new(u64::MAX),
             stopped: AtomicBool::new(!options.write),
         };
         volume.measure_room(&volume.state(), &volume.segments());
@@ -92,7 +130,7 @@ impl<D: Device> Volume<D> {
 
     /// How pages are written.
     pub(crate) fn writing(&self) -> Writing {
-        Writing { setting: self.shape.setting(), threads: 1 }
+        Writing { setting: self.setting, threads: self.threads }
     }
 
     pub(crate) fn segments(&self) -> RwLockReadGuard<'_, Segments> {

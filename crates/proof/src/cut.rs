@@ -51,6 +51,8 @@ pub struct Shape {
     pub copies: u32,
     /// Bytes of rows at which they are settled.
     pub recent_len: usize,
+    /// Of a table: a round of settling takes a step for so many, in about.
+    pub table_len: usize,
 }
 
 /// Shapes under which everything is proven.
@@ -65,6 +67,7 @@ pub const SHAPES: [Shape; 5] = [
         codec: Codec::None,
         copies: 1,
         recent_len: 1,
+        table_len: 1,
     },
     Shape {
         name: "small units",
@@ -76,6 +79,7 @@ pub const SHAPES: [Shape; 5] = [
         codec: Codec::Lz4,
         copies: 2,
         recent_len: 4 << 10,
+        table_len: 1 << 20,
     },
     Shape {
         name: "zstd",
@@ -87,6 +91,7 @@ pub const SHAPES: [Shape; 5] = [
         codec: Codec::Zstd,
         copies: 1,
         recent_len: 2 << 10,
+        table_len: 1,
     },
     Shape {
         name: "never settled",
@@ -98,6 +103,7 @@ pub const SHAPES: [Shape; 5] = [
         codec: Codec::Lz4,
         copies: 1,
         recent_len: 64 << 20,
+        table_len: 1 << 20,
     },
     Shape {
         name: "zones",
@@ -109,6 +115,7 @@ pub const SHAPES: [Shape; 5] = [
         codec: Codec::Lz4,
         copies: 1,
         recent_len: 4 << 10,
+        table_len: 1,
     },
 ];
 
@@ -132,6 +139,7 @@ impl Shape {
             block_len: self.block_len,
             setting: Setting::new(self.codec, 1),
             copies: self.copies,
+            reserve: 0,
             label: [0; 32],
             uuid: [7; 16],
             root: root_attr(),
@@ -145,7 +153,8 @@ impl Shape {
     /// As the volume says.
     pub fn open<D: Device>(&self, device: D, write: bool) -> Result<Volume<D>, Error> {
         let cache = Cache::new(1 << 20);
-        open(device, Options { write, cache, now: || 0, recent_len: self.recent_len })
+        let (recent_len, table_len) = (self.recent_len, self.table_len);
+        open(device, Options { write, recent_len, table_len, ..Options::new(cache) })
     }
 
     /// A device with this medium.
@@ -389,42 +398,82 @@ impl History {
         }
     }
 
+    /// What is on the medium when all that was done is safe.
+    fn end(&self, shape: &Shape, change: impl Fn(usize, &Op) -> Option<Op>) -> Medium {
+        let mut replay = Replay::new(self.begin.clone(), shape.zones.map(|zones| zones.len), false);
+        for (number, op) in self.ops.iter().enumerate() {
+            replay.step(change(number, op).as_ref().unwrap_or(op));
+        }
+        replay.step(&Op::Flush);
+        replay.safe().clone()
+    }
+
     /// Turns bits round, one at a time, in what was written; how many were told of, and how many did no harm.
     ///
     /// # Errors
     /// The first that made a volume show what it should not, in words.
     pub fn rot(&self, shape: &Shape, count: u64, seed: u64) -> Result<(u64, u64), String> {
-        let mut replay = Replay::new(self.begin.clone(), shape.zones.map(|zones| zones.len), false);
-        self.ops.iter().for_each(|op| replay.step(op));
-        replay.step(&Op::Flush);
-        let medium = replay.safe().clone();
+        let medium = self.end(shape, |_, _| None);
         let mut chance = Chance::new(seed);
         let pages: Vec<u64> = (0..medium.size() / PAGE as u64)
             .map(|page| page * PAGE as u64)
             .filter(|&at| !medium.is_zero(at))
             .collect();
-        // Of the last commit nothing says that it was safe: without it the volume is as it was before.
-        let wrote = |step: &usize| self.safe[*step] && self.marks[*step] < self.marks[step + 1];
-        let safe: Vec<_> = (0..self.safe.len()).filter(wrote).collect();
-        let least = safe.iter().rev().nth(1).map_or(0, |step| step + 1);
         let (mut told, mut same) = (0, 0);
         for _ in 0..count {
             let mut medium = medium.clone();
             let bit = chance.pick(&pages) * 8 + chance.below(PAGE as u64 * 8);
             medium.rot(bit);
-            let device = shape.device(medium);
-            let shown = shape.open(&device, false).map_err(|error| format!("{error:?}"));
-            let Ok(shown) = shown.and_then(|volume| print(&volume)) else {
-                told += 1;
-                continue;
-            };
-            same += 1;
-            let steps = self.prints.get(&shown).map_or(&[][..], Vec::as_slice);
-            if steps.iter().all(|&step| step < least) {
-                return Err(format!("bit {bit}: it shows steps {steps:?}, least is {least}"));
-            }
+            let noticed = self.is_noticed(shape, medium);
+            if noticed.map_err(|why| format!("bit {bit}: {why}"))? { told += 1 } else { same += 1 }
         }
         Ok((told, same))
+    }
+
+    /// Has writes go astray, one at a time: each is done where another was, or nowhere; how many were told of, and how
+    /// many did no harm.
+    ///
+    /// # Errors
+    /// The first that made a volume show what it should not, in words.
+    pub fn stray(&self, shape: &Shape, count: u64, seed: u64) -> Result<(u64, u64), String> {
+        let mut chance = Chance::new(seed);
+        let writes = (0..).zip(&self.ops).filter(|(_, op)| matches!(op, Op::Write(_)));
+        let writes: Vec<_> = writes.collect();
+        let (mut told, mut same) = (0, 0);
+        for _ in 0..count {
+            let (number, _) = *chance.pick(&writes);
+            let (_, other) = *chance.pick(&writes);
+            let lost = chance.below(3) == 0;
+            let medium = self.end(shape, |own, op| match (op, other) {
+                (Op::Write(write), Op::Write(other)) if own == number => {
+                    let fits = other.at + write.bytes.len() as u64 <= shape.size;
+                    let bytes =
+                        if lost || !fits { Arc::from([]) } else { Arc::clone(&write.bytes) };
+                    Some(Op::Write(Write { at: other.at, bytes }))
+                }
+                _ => None,
+            });
+            let noticed = self.is_noticed(shape, medium);
+            let noticed = noticed.map_err(|why| format!("write {number}, lost {lost}: {why}"))?;
+            if noticed { told += 1 } else { same += 1 }
+        }
+        Ok((told, same))
+    }
+
+    /// Whether a volume that came to harm says so; if not, it must show what it did.
+    fn is_noticed(&self, shape: &Shape, medium: Medium) -> Result<bool, String> {
+        // Of the last commit nothing says that it was safe: without it the volume is as it was before.
+        let wrote = |step: &usize| self.safe[*step] && self.marks[*step] < self.marks[step + 1];
+        let safe: Vec<_> = (0..self.safe.len()).filter(wrote).collect();
+        let least = safe.iter().rev().nth(1).map_or(0, |step| step + 1);
+        let device = shape.device(medium);
+        let shown = shape.open(&device, false).map_err(|error| format!("{error:?}"));
+        let Ok(shown) = shown.and_then(|volume| print(&volume)) else { return Ok(true) };
+        let steps = self.prints.get(&shown).map_or(&[][..], Vec::as_slice);
+        if steps.iter().all(|&step| step < least) {
+            return Err(format!("it shows the state after steps {steps:?}, the least is {least}"));
+        }
+        Ok(false)
     }
 
     /// All that was done to the device, as one number.

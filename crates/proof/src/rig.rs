@@ -241,10 +241,13 @@ fn run(words: &[&str]) -> Result<(), String> {
 
 fn start(source: &str, place: &Path, options: &str) -> Result<Child, String> {
     let program = program()?;
-    let usual = "allow_other,nodev,nosuid,mode=1777";
+    // A volume keeps its root directory as it is.
+    let root = if source == "mem:" { "mode=1777" } else { "" };
     // The mode that all mounts of this run are in; what a test asks for counts more.
     let mode = std::env::var("ESKER_OPTIONS").unwrap_or_default();
-    let options = [usual, &mode, options].into_iter().filter(|part| !part.is_empty());
+    let options = ["allow_other,nodev,nosuid", root, &mode, options]
+        .into_iter()
+        .filter(|part| !part.is_empty());
     let options = options.collect::<Vec<_>>().join(",");
     let mut command = Command::new(program);
     command.args(["mount", "-f", "-o", &options, source]).arg(place).stdin(Stdio::null());

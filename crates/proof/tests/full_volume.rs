@@ -24,9 +24,10 @@ const SHAPE: Shape = Shape {
     name: "full",
     size: SIZE as u64,
     segment_len: 256 << 10,
-    block_len: 32 << 10,
+    block_len: 16 << 10,
     codec: Codec::Lz4,
     recent_len: 256 << 10,
+    table_len: 64 << 10,
     ..SHAPES[0]
 };
 
@@ -135,6 +136,67 @@ fn a_full_volume_can_be_emptied_and_filled_again() {
     }
     let (again, _) = fill(&fs, &mut chance, rounds);
     assert!(again * 100 >= first * 97, "space is lost: {again} after {first}");
+    assert_eq!(fs.store().findings(), [""; 0]);
+}
+
+fn inode(fs: &Fs<Home>, path: &str) -> (Ino, u64) {
+    let ino = fs.lookup(&Caller::ROOT, Ino::ROOT, name(path)).expect("it is there").ino;
+    (ino, fs.getattr(ino).expect("an inode").size)
+}
+
+/// Where there is no room at all, what is there can be written over all the same, as often as anybody likes, as long as
+/// it takes no more than before. What would take more is refused, and what was there stays.
+#[test]
+fn a_full_volume_can_be_written_over() {
+    let (_, fs) = fresh(&SHAPE, SIZE);
+    let mut chance = Chance::new(seed());
+    put(&fs, "even", &[7; 300_000]).expect("room");
+    let (_, names) = fill(&fs, &mut chance, 0);
+    let (last, mut len) = inode(&fs, &names[0]);
+    let full = loop {
+        match fs.write(last, len, &noise(&mut chance, 4096), false) {
+            Ok(_) => len += 4096,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(full, Error::NoSpace);
+    let rounds = from_env("ESKER_CASES", 6) * 50;
+    let mut known = std::collections::BTreeMap::new();
+    for round in 0..rounds {
+        let path = chance.pick(&names).clone();
+        let (ino, size) = inode(&fs, &path);
+        // What is less than a block lies together with what others have.
+        let len = size / u64::from(SHAPE.block_len) * u64::from(SHAPE.block_len);
+        if len == 0 {
+            fs.forget(ino, 1);
+            continue;
+        }
+        let mut content = known.remove(&path).unwrap_or_else(|| {
+            let mut content = vec![0; len as usize];
+            fs.read(ino, 0, &mut content).expect("it can be read");
+            content
+        });
+        let at = chance.below(len);
+        let bytes = noise(&mut chance, 1 + (len - at).min(100_000) as usize / 2);
+        let bytes = &bytes[..bytes.len().min((len - at) as usize)];
+        let done = fs.write(ino, at, bytes, false);
+        done.unwrap_or_else(|error| {
+            panic!("round {round}, {path}, {at}, {}: {error}", bytes.len())
+        });
+        content[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+        let mut read = vec![0; len as usize];
+        fs.read(ino, 0, &mut read).expect("it can be read");
+        assert!(read == content, "round {round}, {path}: something else");
+        known.insert(path, content);
+        fs.forget(ino, 1);
+    }
+    let (even, _) = inode(&fs, "even");
+    assert_eq!(fs.write(even, 0, &noise(&mut chance, 200_000), false), Err(Error::NoSpace));
+    let mut read = vec![0; 300_000];
+    fs.read(even, 0, &mut read).expect("it can be read");
+    assert!(read.iter().all(|&byte| byte == 7), "what was refused was written");
+    fs.sync().expect("what was taken is written");
+    take_away(&fs, &names[1]);
     assert_eq!(fs.store().findings(), [""; 0]);
 }
 

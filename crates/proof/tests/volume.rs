@@ -121,6 +121,53 @@ fn no_bit_that_rots_is_taken_for_another() {
     }
 }
 
+/// A write goes where another was to go, or nowhere: the volume shows what it showed, or says that it cannot.
+#[test]
+fn no_write_that_goes_astray_is_taken_for_another() {
+    let scripts = from_env("ESKER_CASES", 12).div_ceil(10);
+    for shape in &SHAPES {
+        let (mut told, mut same) = (0, 0);
+        for number in 0..scripts {
+            let seed = seed().wrapping_add(number);
+            let script = sample(PROFILE, seed);
+            let history = History::run(shape, &script, seed, 3);
+            match history.stray(shape, 200, seed) {
+                Ok((own, others)) => (told, same) = (told + own, same + others),
+                Err(why) => panic!("{}, seed {seed:#x}\n{script}\n{why}", shape.name),
+            }
+        }
+        println!("{}: {told} writes were missed, {same} did no harm", shape.name);
+        assert!(told > 0 && same > 0);
+    }
+}
+
+/// The n-th read fails, once or for ever: what is asked for is an error, nothing else is shown, and what a sync called
+/// safe is there.
+#[test]
+fn a_read_that_fails_spoils_nothing() {
+    let scripts = from_env("ESKER_CASES", 12).div_ceil(10);
+    for shape in &SHAPES {
+        let (mut runs, mut syncs) = (0, 0);
+        for number in 0..scripts {
+            let seed = seed().wrapping_add(number);
+            let mut script = sample(PROFILE, seed);
+            // That atime cannot be moved is no reason not to read.
+            script.0.retain(|step| {
+                let text = step.to_string();
+                let verb = text.split(' ').find(|word| !word.starts_with('@'));
+                !matches!(verb, Some("read" | "readlink" | "copy" | "list"))
+            });
+            for forever in [false, true] {
+                match History::fail(shape, &script, seed, (Request::Read, forever, IO)) {
+                    Ok((own, safe)) => (runs, syncs) = (runs + own, syncs + safe),
+                    Err(why) => panic!("{}, seed {seed:#x}\n{script}\n{why}", shape.name),
+                }
+            }
+        }
+        println!("{}: {runs} failures, {syncs} syncs succeeded all the same", shape.name);
+    }
+}
+
 /// The same seed does the same to the device, to the last byte.
 #[test]
 fn the_same_seed_leaves_the_same_trace() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use esker::ground::Clock as _;
 use esker_host::SystemClock;
-use esker_stone::{Codec, Setting, hex};
+use esker_stone::{Setting, hex};
 use esker_volume::device::{Device as _, FileDevice};
 use esker_volume::limits::{BLOCK_LEN_MAX, BLOCK_LEN_MIN, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN};
 use esker_volume::mkfs::segment_len;
@@ -18,7 +18,7 @@ use serde_json::json;
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::units::{parse_size, ram, size_shown};
-use crate::volumes;
+use crate::volumes::{self, setting};
 
 /// Make a volume: a writable disk in a file, or on a block device.
 ///
@@ -29,6 +29,7 @@ Examples:
   esker mkfs disk.vol --size 10G
   esker mkfs /dev/sdx1 --label data
   esker mkfs disk.vol --size 1T --compress zstd:9 --meta-copies 2
+  esker mkfs /dev/sdx1 --reserve 5%    quicker when it is full, by so much less room
   mkfs.esker /dev/sdx1                 the same under the name that mkfs(8) looks for")]
 pub struct Mkfs {
     /// A file, which is made if it is not there, or a block device
@@ -47,6 +48,9 @@ pub struct Mkfs {
     /// none, lz4, zstd or zstd:LEVEL
     #[arg(long, value_name = "CODEC", default_value = "zstd", value_parser = setting)]
     compress: Setting,
+    /// How much is kept back, so that moving is cheap when the rest is full: bytes, or a share as in 5%
+    #[arg(long, value_name = "SIZE|N%", default_value = "0", value_parser = reserve)]
+    reserve: Reserve,
     /// How many copies of the superblock: 1 or 2
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=2))]
@@ -65,22 +69,32 @@ pub struct Mkfs {
     pub json: bool,
 }
 
-fn bytes(word: &str) -> Result<u64, String> {
-    parse_size(word, ram()).map_err(|_| "give bytes with K, M, G or T, as in 512M".to_owned())
+/// What is kept back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reserve {
+    Bytes(u64),
+    Percent(u64),
 }
 
-fn setting(word: &str) -> Result<Setting, String> {
-    let (name, level) = word.split_once(':').map_or((word, None), |(name, l)| (name, Some(l)));
-    let codec =
-        Codec::named(name).filter(|codec| matches!(codec, Codec::None | Codec::Lz4 | Codec::Zstd));
-    let codec = codec.ok_or("known are none, lz4 and zstd")?;
-    let (least, most) = codec.levels();
-    let usual = if codec == Codec::Zstd { 3 } else { most };
-    let level = level.map_or(Ok(usual), str::parse).map_err(|_| "the level is no number")?;
-    if (least..=most).contains(&level) {
-        return Ok(Setting::new(codec, level));
+impl Reserve {
+    const fn of(self, size: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Percent(share) => size / 100 * share,
+        }
     }
-    Err(format!("levels of {name} go from {least} to {most}"))
+}
+
+fn reserve(word: &str) -> Result<Reserve, String> {
+    let Some(share) = word.strip_suffix('%') else { return bytes(word).map(Reserve::Bytes) };
+    let share = share.parse().ok().filter(|&share| share <= RESERVE_PERCENT_MAX);
+    share
+        .map(Reserve::Percent)
+        .ok_or_else(|| format!("give bytes, or a share of up to {RESERVE_PERCENT_MAX}%"))
+}
+
+fn bytes(word: &str) -> Result<u64, String> {
+    parse_size(word, ram()).map_err(|_| "give bytes with K, M, G or T, as in 512M".to_owned())
 }
 
 fn uuid(word: &str) -> Result<[u8; 16], String> {
@@ -105,6 +119,9 @@ fn random_uuid() -> std::io::Result<[u8; 16]> {
     uuid[8] = uuid[8] & 0x3f | 0x80;
     Ok(uuid)
 }
+
+/// The largest share that is kept back.
+const RESERVE_PERCENT_MAX: u64 = 50;
 
 /// Bytes in front that are looked at for what is there.
 const HEAD_LEN: usize = 128 << 10;
@@ -141,7 +158,7 @@ impl Mkfs {
         let device = self.device()?;
         let size = device.geometry().size;
         let len = self.segment.unwrap_or_else(|| segment_len(size));
-        let making = self.making(len)?;
+        let making = self.making(len, size)?;
         make(&device, &making).map_err(|error| volumes::failure(&self.target, &error))?;
         if self.json {
             let line = json!({
@@ -163,7 +180,7 @@ impl Mkfs {
         Ok(())
     }
 
-    fn making(&self, segment_len: u64) -> Outcome<Making> {
+    fn making(&self, segment_len: u64, size: u64) -> Outcome<Making> {
         let usage = |what: &str, remedy: &str| Failure::new(Exit::Usage, what, remedy);
         let fits = (SEGMENT_LEN_MIN..=SEGMENT_LEN_MAX).contains(&segment_len);
         if !fits || !segment_len.is_power_of_two() {
@@ -172,6 +189,10 @@ impl Mkfs {
         let least_most = u64::from(BLOCK_LEN_MIN)..=u64::from(BLOCK_LEN_MAX);
         if !least_most.contains(&self.block) || !self.block.is_power_of_two() {
             return Err(usage("a bad --block", "give 4K, 8K, 16K or 32K"));
+        }
+        let reserve = self.reserve.of(size);
+        if reserve > size / 100 * RESERVE_PERCENT_MAX {
+            return Err(usage("a bad --reserve", "half of the volume at most"));
         }
         let mut label = [0; 32];
         let text = self.label.as_bytes();
@@ -191,6 +212,7 @@ impl Mkfs {
             block_len: self.block as u32,
             setting: self.compress,
             copies: self.meta_copies,
+            reserve,
             label,
             uuid: self.uuid.map_or_else(random_uuid, Ok).map_err(random)?,
             root: volumes::root(),
@@ -271,20 +293,19 @@ mod tests {
     }
 
     #[test]
+    fn a_reserve_is_bytes_or_a_share() {
+        assert_eq!(reserve("5%"), Ok(Reserve::Percent(5)));
+        assert_eq!(reserve("1M").map(|reserve| reserve.of(8 << 20)), Ok(1 << 20));
+        assert_eq!(Reserve::Percent(10).of(1000), 100);
+        assert!(reserve("51%").is_err() && reserve("x%").is_err() && reserve("%").is_err());
+    }
+
+    #[test]
     fn what_is_there_is_known() {
         let mut head = vec![0; HEAD_LEN];
         assert_eq!(known(&head), None);
         head[0x438..0x43a].copy_from_slice(b"\x53\xef");
         assert_eq!(known(&head), Some("ext2, ext3 or ext4"));
         assert_eq!(known(b"XFSB"), Some("xfs"));
-    }
-
-    #[test]
-    fn codecs_are_read() {
-        assert_eq!(setting("zstd").unwrap(), Setting::new(Codec::Zstd, 3));
-        assert_eq!(setting("zstd:9").unwrap(), Setting::new(Codec::Zstd, 9));
-        assert!(
-            setting("xz").is_err() && setting("zstd:x").is_err() && setting("zstd:99").is_err()
-        );
     }
 }

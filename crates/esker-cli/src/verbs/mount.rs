@@ -38,6 +38,10 @@ Options of -o, with commas between them:
   offset=BYTES       where an image begins in its file                        [default: auto]
   commit=SECONDS     how old changes of a volume become before they are written [default: 5]
   dirty=SIZE         how many bytes of changes wait for that in memory at most  [default: 128M]
+  compress=CODEC     how what is new in a volume is compressed: none, lz4, zstd, zstd:LEVEL
+                                                          [default: as `esker mkfs` was told]
+  discard nodiscard  give back what a volume needs no more, below it, or not
+                                                          [default: of a file, not of a device]
   overlay            as --overlay
   ro rw              refuse changes, or not
   allow_other        let other users in (users other than root need user_allow_other in

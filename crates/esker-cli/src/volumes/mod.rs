@@ -12,6 +12,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 use esker::ground::Clock as _;
 use esker::limits::FILE_SIZE_MAX;
@@ -21,11 +22,15 @@ use esker::{Attr, Ino, Kind};
 use esker_host::{Arena, SystemClock};
 use esker_stone::cache::Cache;
 use esker_stone::superblock::MAGIC;
+use esker_stone::{Codec, Setting};
 use esker_volume::device::{Fault, FileDevice};
-use esker_volume::limits::RECENT_LEN;
 use esker_volume::{Damage, Error, Kept, Options, Volume};
 
 use crate::failure::{Exit, Failure, Outcome, said};
+use crate::options;
+
+/// Most threads that compress what is written.
+const WRITERS_MAX: usize = 4;
 
 /// A file system on a volume that can be written.
 pub type Writable = Fs<Kept<Home<Arena>, FileDevice>>;
@@ -41,6 +46,21 @@ pub fn is_volume(path: &Path) -> bool {
     let other =
         || FileDevice::open(path, false).is_ok_and(|device| esker_volume::is_there(&device));
     esker_volume::superblock::is_one(&head) || (!head.starts_with(&MAGIC) && other())
+}
+
+/// A codec as people write it: none, lz4, zstd or zstd:LEVEL.
+pub fn setting(word: &str) -> Result<Setting, String> {
+    let (name, level) = word.split_once(':').map_or((word, None), |(name, l)| (name, Some(l)));
+    let codec =
+        Codec::named(name).filter(|codec| matches!(codec, Codec::None | Codec::Lz4 | Codec::Zstd));
+    let codec = codec.ok_or("known are none, lz4 and zstd")?;
+    let (least, most) = codec.levels();
+    let usual = if codec == Codec::Zstd { 3 } else { most };
+    let level = level.map_or(Ok(usual), str::parse).map_err(|_| "the level is no number")?;
+    if (least..=most).contains(&level) {
+        return Ok(Setting::new(codec, level));
+    }
+    Err(format!("levels of {name} go from {least} to {most}"))
 }
 
 /// What is wrong with a volume, for a person.
@@ -82,18 +102,30 @@ pub fn device(path: &Path, write: bool) -> Outcome<FileDevice> {
     })
 }
 
+/// How a volume is opened by mount options.
+pub fn opening(path: &Path, write: bool, options: &options::Options) -> Options {
+    // Of a file it saves room; of a device it may take long.
+    let is_file = path.metadata().is_ok_and(|meta| meta.is_file());
+    let limit = usize::try_from(options.cache).unwrap_or(usize::MAX);
+    Options {
+        write,
+        now: || SystemClock.now().secs,
+        setting: options.compress,
+        discard: options.discard.unwrap_or(is_file),
+        threads: thread::available_parallelism().map_or(1, usize::from).min(WRITERS_MAX),
+        ..Options::new(Cache::new(limit))
+    }
+}
+
 /// Opens a volume.
-pub fn open(path: &Path, write: bool, cache: u64) -> Outcome<Volume<FileDevice>> {
-    let device = device(path, write)?;
-    let cache = Cache::new(usize::try_from(cache).unwrap_or(usize::MAX));
-    let now = || SystemClock.now().secs;
-    let options = Options { write, cache, now, recent_len: RECENT_LEN };
+pub fn open(path: &Path, options: Options) -> Outcome<Volume<FileDevice>> {
+    let device = device(path, options.write)?;
     esker_volume::open(device, options).map_err(|error| failure(path, &error))
 }
 
 /// Opens a volume to be looked at.
 pub fn look(path: &Path) -> Outcome<Volume<FileDevice>> {
-    open(path, false, crate::images::CACHE_LEN as u64)
+    open(path, Options::new(Cache::new(crate::images::CACHE_LEN)))
 }
 
 /// The root directory of a new volume.
@@ -104,9 +136,9 @@ pub fn root() -> Attr {
 
 /// A volume with memory above it, for as many bytes as may change before they are written: half of them for what is
 /// being written, half for what changes meanwhile.
-pub fn writable(path: &Path, cache: u64, dirty_max: u64) -> Outcome<Arc<Writable>> {
-    let volume = open(path, true, cache)?;
-    let dirty_max = dirty_max / 2;
+pub fn writable(path: &Path, options: &options::Options) -> Outcome<Arc<Writable>> {
+    let volume = open(path, opening(path, true, options))?;
+    let dirty_max = options.dirty.unwrap_or(options::DIRTY_LEN) / 2;
     let make = move || {
         let options =
             memory::Options { size_max: dirty_max, file_size_max: FILE_SIZE_MAX, root: root() };
@@ -115,4 +147,18 @@ pub fn writable(path: &Path, cache: u64, dirty_max: u64) -> Outcome<Arc<Writable
     let kept = Kept::new(volume, dirty_max, Box::new(make));
     let kept = kept.map_err(|error| failure(path, &Error::Source(error)))?;
     Ok(Arc::new(Fs::new(kept, SystemClock)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codecs_are_read() {
+        assert_eq!(setting("zstd").unwrap(), Setting::new(Codec::Zstd, 3));
+        assert_eq!(setting("zstd:9").unwrap(), Setting::new(Codec::Zstd, 9));
+        assert!(
+            setting("xz").is_err() && setting("zstd:x").is_err() && setting("zstd:99").is_err()
+        );
+    }
 }

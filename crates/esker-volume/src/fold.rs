@@ -1,0 +1,145 @@
+//! Folding: what is left of a block, of which little is, goes with what is written over the rest, so that the block is
+//! free. Otherwise a byte that stays keeps all of its block.
+//!
+//! Above: `dirty` asks what to tell besides; `home` asks what may still be written over when there is no room. Below:
+//! `stack`. Invariant: only a file that has all that is needed of a block folds it.
+
+use std::collections::BTreeMap;
+
+use esker::Ino;
+use esker::store::View as _;
+use esker_stone::rows::extents::BlockName;
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::limits::INLINE_LEN;
+use crate::stack::Stack;
+use crate::volume::Volume;
+
+/// Runs of a block's stretch of a file from which on it is folded whatever is left, so that it is one again.
+const RUNS_MAX: usize = 64;
+
+/// How often what is folded may reach into further blocks.
+const WIDENINGS_MAX: usize = 8;
+
+/// What a stretch of a file has of blocks.
+#[derive(Default)]
+struct Held {
+    bytes: BTreeMap<BlockName, u64>,
+    runs: usize,
+    holes: bool,
+}
+
+impl<D: Device> Stack<'_, D> {
+    fn held(&self, ino: Ino, from: u64, to: u64) -> Result<Held> {
+        let mut held = Held::default();
+        let mut at = from;
+        while at < to {
+            let run = self.run(ino, at)?;
+            let end = run.end().min(to);
+            match run.place {
+                Some(place) => *held.bytes.entry(place.block).or_default() += end - at,
+                None => held.holes = true,
+            }
+            held.runs += 1;
+            at = end;
+        }
+        Ok(held)
+    }
+
+    /// The stretch of the file that the block was made of that holds this byte, if it should be written again when
+    /// the bytes from `from` to `to` are.
+    fn folded(
+        &self,
+        ino: Ino,
+        at: u64,
+        (from, to): (u64, u64),
+        always: bool,
+    ) -> Result<Option<(u64, u64)>> {
+        let Some(place) = self.run(ino, at)?.place else { return Ok(None) };
+        let Some(first) = at.checked_sub(place.offset.into()) else { return Ok(None) };
+        let plain = u64::from(self.block_row(place.block)?.plain);
+        let last = first.saturating_add(plain);
+        if from <= first && last <= to {
+            return Ok(None);
+        }
+        let all = self.held(ino, first, last)?;
+        let inner = self.held(ino, from.max(first), to.min(last))?;
+        let own = |held: &Held| held.bytes.get(&place.block).copied().unwrap_or(0);
+        let left = own(&all) - own(&inner).min(own(&all));
+        let alone = own(&all) == self.refs(place.block)?;
+        let little = always || left * 2 <= plain || all.runs >= RUNS_MAX;
+        Ok((alone && left > 0 && little).then_some((first, last)))
+    }
+
+    /// What is best written together with the bytes of a file from `from` to `to`, which is before its end: where
+    /// that begins and ends. `always`: whatever frees a block.
+    pub(crate) fn widen(
+        &self,
+        ino: Ino,
+        (from, to): (u64, u64),
+        always: bool,
+    ) -> Result<(u64, u64)> {
+        let (mut first, mut last) = (from, to);
+        for _ in 0..if always { WIDENINGS_MAX } else { 1 } {
+            let before = (first, last);
+            for edge in [before.0, before.1.saturating_sub(1)] {
+                if let Some(stretch) = self.folded(ino, edge, before, always)? {
+                    (first, last) = (first.min(stretch.0), last.max(stretch.1));
+                }
+            }
+            if (first, last) == before {
+                break;
+            }
+        }
+        Ok((first, last))
+    }
+}
+
+impl<D: Device> Volume<D> {
+    /// Whether so little room is left that whatever frees a block is folded.
+    pub(crate) fn is_tight(&self) -> bool {
+        self.room() < 4 * self.shape.segment_room
+    }
+
+    /// Whether these bytes may be written over others of a file where there is no room: nothing but the file has the
+    /// old ones, and the new ones take no more, once compressed.
+    ///
+    /// # Errors
+    /// What looking meets.
+    pub fn replaces(&self, ino: Ino, at: u64, source: &[u8]) -> Result<bool> {
+        let state = self.state();
+        let stack = self.stack(&state);
+        let Some(row) = stack.inode(ino)? else { return Ok(false) };
+        let end = at.saturating_add(source.len() as u64);
+        if end > row.attr.size || source.is_empty() {
+            return Ok(false);
+        }
+        if row.attr.size <= INLINE_LEN {
+            return Ok(true);
+        }
+        let (first, last) = stack.widen(ino, (at, end), true)?;
+        let last = last.min(row.attr.size).max(end);
+        if stack.held(ino, at, end)?.holes {
+            return Ok(false);
+        }
+        let mut freed = 0;
+        for (block, bytes) in stack.held(ino, first, last)?.bytes {
+            if stack.refs(block)? == bytes {
+                freed += u64::from(stack.block_row(block)?.stored);
+            }
+        }
+        drop(state);
+        let mut plain = vec![0; (last - first) as usize];
+        let read = self.read(ino, first, &mut plain).map_err(crate::error::Error::Source)?;
+        plain.truncate(read);
+        let inner = (at - first) as usize;
+        let Some(target) = plain.get_mut(inner..inner + source.len()) else { return Ok(false) };
+        target.copy_from_slice(source);
+        let mut needed = 0;
+        for block in plain.chunks(self.shape.block_len as usize) {
+            needed += self.setting.encode(block, &[])?.1.len() as u64;
+        }
+        Ok(needed <= freed)
+    }
+}

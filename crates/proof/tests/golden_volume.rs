@@ -1,0 +1,96 @@
+//! Volumes of every version of the format open for ever: what was written once shows the same, is sound, and can be
+//! written on. `ESKER_GOLDEN=write` writes those of this version anew, which only a declared change of the format may
+//! need.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use esker_proof::cut::{SHAPES, Shape};
+use esker_proof::lying::ram::Ram;
+use esker_proof::model::Model;
+use esker_proof::script::Script;
+use esker_proof::told::print;
+use esker_proof::workloads::workload;
+use esker_proof::world::World as _;
+use esker_proof::world::inside::{Inside, root_attr};
+use esker_proof::world::on_volume::mount;
+use esker_stone::{Codec, Setting};
+use esker_volume::device::Device as _;
+use esker_volume::make;
+
+/// Something of every kind, in blocks and in tables, with a round of settling under way.
+const OPS: &[&str] = &[
+    "mkdir d/deep 0755",
+    "write 0 20000 70000 10",
+    "fallocate 0 punch 30000 9000",
+    "symlink elsewhere t",
+    "link a d/m nofollow",
+    "setxattr a user.x fill:3000:2 any nofollow",
+    "unlink d/b",
+    "rename d/m e/moved -",
+    "ftruncate 0 80000",
+    "write 0 100 5000 8",
+    "chmod e 0700",
+];
+
+fn script() -> Script {
+    workload(OPS)
+}
+
+fn place(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(name)
+}
+
+/// A volume with a commit after every third step.
+fn written(shape: &Shape) -> Vec<u8> {
+    let device = Arc::new(Ram::new(shape.size as usize));
+    make(&device, &shape.making()).expect("a volume");
+    let home = mount(shape, Arc::clone(&device)).expect("it opens");
+    let mut inside = Inside::new("volume", home);
+    for (number, step) in script().0.iter().enumerate() {
+        inside.now();
+        inside.run(step).unwrap_or_else(|error| panic!("{step}: {error}"));
+        if number % 3 == 2 {
+            inside.fs().sync().expect("a sync");
+        }
+    }
+    inside.fs().sync().expect("a sync");
+    let mut bytes = vec![0; shape.size as usize];
+    device.read(0, &mut bytes).expect("bytes");
+    bytes
+}
+
+/// What the model shows after the same.
+fn wanted() -> u64 {
+    let mut model = Inside::new("model", Model::new(root_attr()));
+    for step in &script().0 {
+        model.now();
+        model.run(step).unwrap_or_else(|error| panic!("{step}: {error}"));
+    }
+    print(model.fs().store()).expect("the model shows everything")
+}
+
+#[test]
+fn volumes_of_every_version_show_what_they_did() {
+    for (name, shape) in [("v1-zstd.volume", SHAPES[2]), ("v1-lz4-copies.volume", SHAPES[1])] {
+        let (path, len) = (place(name), shape.size as usize);
+        if std::env::var("ESKER_GOLDEN").as_deref() == Ok("write") {
+            let packed = Setting::new(Codec::Zstd, 19).encode(&written(&shape), &[]);
+            std::fs::write(&path, packed.expect("packed").1).expect("written");
+        }
+        let packed = std::fs::read(&path).expect("it is kept");
+        let mut bytes = vec![0; len];
+        Codec::Zstd.decode(&packed, &[], &mut bytes).expect("unpacked");
+        let device = Arc::new(Ram::new(len));
+        device.write(0, &bytes).expect("bytes");
+        let home = mount(&shape, Arc::clone(&device)).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+        assert_eq!(home.volume().check(), [], "{name}");
+        assert_eq!(print(home.volume()), Ok(wanted()), "{name} shows something else");
+        let mut inside = Inside::new("volume", home);
+        for step in workload(&["mkdir new 0755", "unlink s"]).0.iter().rev().take(2) {
+            inside.run(step).unwrap_or_else(|error| panic!("{name}, {step}: {error}"));
+        }
+        inside.fs().sync().expect("a sync");
+        assert_eq!(inside.fs().store().volume().check(), [], "{name}, written on");
+    }
+}
