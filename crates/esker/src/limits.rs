@@ -14,6 +14,8 @@ pub const XATTR_LIST_LEN_MAX: usize = 64 * 1024;
 pub const FILE_SIZE_MAX: u64 = i64::MAX as u64;
 /// Most names of one inode, and most sub-directories of one directory plus two.
 pub const LINKS_MAX: u32 = i32::MAX as u32;
+/// Longest path that a program hands over for one call, in bytes, as in Linux.
+pub const PATH_LEN_MAX: usize = 4095;
 /// Symbolic links followed on one path before ELOOP, as in Linux.
 pub const SYMLINKS_FOLLOWED_MAX: u32 = 40;
 /// Changes in the longest POSIX operation.

@@ -77,3 +77,38 @@ impl<M: Memory + ?Sized> Memory for &M {
         (**self).lender()
     }
 }
+
+/// A memory of any kind.
+impl<M: Memory + ?Sized> Memory for alloc::boxed::Box<M> {
+    fn size(&self) -> u64 {
+        (**self).size()
+    }
+
+    fn grow(&self, size: u64) -> Result<()> {
+        (**self).grow(size)
+    }
+
+    fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        (**self).read(at, target)
+    }
+
+    fn write(&self, at: u64, source: &[u8]) -> Result<()> {
+        (**self).write(at, source)
+    }
+
+    fn release(&self, at: u64, len: u64) {
+        (**self).release(at, len);
+    }
+
+    fn whole(&self) -> Result<()> {
+        (**self).whole()
+    }
+
+    fn sync(&self) -> Result<()> {
+        (**self).sync()
+    }
+
+    fn lender(&self) -> Option<&'static dyn Lender> {
+        (**self).lender()
+    }
+}

@@ -8,6 +8,7 @@
 mod access;
 mod acl;
 mod attrs;
+mod beneath;
 mod caller;
 mod create;
 mod flags;
@@ -27,6 +28,7 @@ use alloc::boxed::Box;
 
 pub use access::Access;
 pub use attrs::{SetAttr, SetTime};
+pub use beneath::{Last, Make};
 pub use caller::Caller;
 pub use create::New;
 pub use io::OpenFlags;

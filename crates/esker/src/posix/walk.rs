@@ -68,7 +68,12 @@ impl<S: Store> Fs<S> {
 
     /// Goes down through directories by plain names, for who may search them all: where that ends, and what is left of
     /// the path, a name at least. Holds nothing: in a directory that is removed meanwhile there are no names.
-    fn descend<'p>(&self, caller: &Caller<'_>, from: Ino, path: &'p [u8]) -> (Ino, &'p [u8]) {
+    pub(super) fn descend<'p>(
+        &self,
+        caller: &Caller<'_>,
+        from: Ino,
+        path: &'p [u8],
+    ) -> (Ino, &'p [u8]) {
         let (mut at, mut left) = match path {
             [b'/', left @ ..] if !left.is_empty() => (Ino::ROOT, left),
             path => (from, path),
@@ -204,7 +209,7 @@ impl<S: Store> Fs<S> {
 }
 
 /// The name that a path begins with, and what is behind it, if there is only one slash between them, or nothing.
-fn plain(path: &[u8]) -> Option<(Name<'_>, &[u8])> {
+pub(super) fn plain(path: &[u8]) -> Option<(Name<'_>, &[u8])> {
     let end = short::find(path, b'/').unwrap_or(path.len());
     let (name, behind) = path.split_at(end);
     match behind {
