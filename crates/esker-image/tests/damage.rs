@@ -111,6 +111,29 @@ fn a_damaged_block_costs_only_the_files_that_use_it() {
 }
 
 #[test]
+fn a_damaged_base_costs_what_leans_on_it() {
+    let image = Arc::new(pack(options(Codec::Zstd, 3), true));
+    let right = picture(&open(image.to_vec()).unwrap()).unwrap();
+    // The first block is the base of the first group.
+    let opened = open_with(Box::new(Changed { image, at: 600, xor: 1 }), 8 << 20).unwrap();
+    let seen = picture(&opened).unwrap();
+    nothing_wrong(&seen, &right).unwrap();
+    let lost: Vec<_> =
+        seen.iter().filter(|(_, seen)| seen.is_err()).map(|(path, _)| path.clone()).collect();
+    assert!(!lost.is_empty() && lost.len() < right.len());
+    for depth in [Depth::Stored, Depth::Plain] {
+        let report = verify(&opened, depth, &mut |_| {});
+        let named = report.findings.iter().filter_map(|found| match &found.thing {
+            Thing::Path(path) => Some(path.clone()),
+            _ => None,
+        });
+        let mut named: Vec<_> = named.collect();
+        named.sort();
+        assert_eq!(named, lost, "{depth:?}");
+    }
+}
+
+#[test]
 fn damage_everywhere_never_makes_anything_up() {
     let image = pack(options(Codec::Zstd, 3), true);
     let right = picture(&open(image.clone()).unwrap()).unwrap();

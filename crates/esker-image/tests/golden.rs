@@ -5,6 +5,7 @@ mod kit;
 
 use std::path::Path;
 
+use esker_image::pack::{Options, Sharing};
 use esker_image::{Depth, verify};
 use esker_stone::{Codec, Superblock, hex};
 
@@ -48,6 +49,10 @@ const GOLDEN: [(&str, Codec, i32, &str); 5] = [
 const SOUNDS: (&str, &str) =
     ("v1-sounds.esker", "0422bf5347ca57accc8e67e91e649338fab07fba2dc433a1b161131ec1ec946e");
 
+/// One whose blocks share bases, and the name that it must have.
+const SHARED: (&str, &str) =
+    ("v1-shared.esker", "2dbffef3aaf67c179b13860c1258912bacaa4f323de6bd8014d63229980d03b7");
+
 /// What is in a golden image. It is written first where that was asked for, and is not there.
 fn read(file: &str, name: &str, pack: impl Fn() -> Vec<u8>) -> Picture {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
@@ -79,5 +84,14 @@ fn old_images_are_read_as_they_were_written() {
 fn an_old_image_with_transforms_is_read_as_it_was_written() {
     let right = picture(&open(pack_sounds(options(Codec::None, 0))).unwrap()).unwrap();
     let found = read(SOUNDS.0, SOUNDS.1, || pack_sounds(options(Codec::Zstd, 19)));
+    assert!(found == right);
+}
+
+#[test]
+fn an_old_image_whose_blocks_share_bases_is_read_as_it_was_written() {
+    let sharing = Some(Sharing { base_len: 256, group_len: 768 });
+    let small = Options { block_len: 256, sharing, ..options(Codec::Zstd, 19) };
+    let right = picture(&open(pack(options(Codec::None, 0), false)).unwrap()).unwrap();
+    let found = read(SHARED.0, SHARED.1, || pack(small.clone(), false));
     assert!(found == right);
 }

@@ -4,11 +4,11 @@ mod kit;
 
 use esker::store::View as _;
 use esker::{Error, Ino, Name, XattrName};
-use esker_image::pack::{Category, LEVELS, Options, Packer, copy};
+use esker_image::pack::{Category, LEVELS, Options, Packer, Sharing, copy};
 use esker_image::{Cache, Depth, Image, verify};
 use esker_stone::{Codec, Start, Transform};
 
-use kit::{open, open_with, options, pack, pack_sounds, picture, shared};
+use kit::{open, open_with, options, pack, pack_sounds, pack_versions, picture, shared};
 
 #[test]
 fn a_rich_tree_reads_as_it_was_packed_with_every_codec() {
@@ -126,6 +126,27 @@ fn categories_part_ways_and_come_out_as_they_went_in() {
         found,
         right.map(|(category, transform, codec)| (category.number(), transform, codec))
     );
+}
+
+#[test]
+fn small_blocks_lean_on_a_base_that_their_group_shares() {
+    let sharing = Some(Sharing { base_len: 64 << 10, group_len: 512 << 10 });
+    let image = open(pack_versions(Options { sharing, ..options(Codec::Zstd, 3) })).unwrap();
+    let (_, top) = image.root().indexes[0];
+    let name = |slot| esker_stone::rows::extents::BlockName { segment: 3, slot };
+    let rows: Vec<_> =
+        (0..top.entries as u32).map(|slot| image.block_row(name(slot)).unwrap()).collect();
+    let bases: Vec<_> = rows.iter().filter_map(|row| row.base).collect();
+    assert!(bases.len() > rows.len() / 2, "{} of {}", bases.len(), rows.len());
+    for base in bases {
+        assert_eq!(rows[base.slot as usize].base, None);
+    }
+    // Alone, each block would have all of it again.
+    let alone = open(pack_versions(Options { sharing: None, ..options(Codec::Zstd, 3) })).unwrap();
+    let stored: u64 = rows.iter().map(|row| u64::from(row.stored)).sum();
+    assert!(stored * 2 < alone.rest().superblock().data_len, "{stored}");
+    assert!(picture(&alone).unwrap() == picture(&image).unwrap());
+    assert_eq!(verify(&image, Depth::Plain, &mut |_| {}).findings, []);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Every codec gives back what it was given, at every level; of what was cut short it gives nothing; and no bytes make
 //! it panic or write beyond what it was asked for.
 
-use esker_stone::{Codec, Setting};
+use esker_stone::{Codec, Encoder, Setting, Shared};
 use proptest::prelude::*;
 
 fn samples() -> Vec<Vec<u8>> {
@@ -97,4 +97,57 @@ proptest! {
             let _ = own.decode(&stored, &[], &mut vec![0; sample.len()]);
         }
     }
+}
+
+#[test]
+fn what_is_compressed_on_a_shared_base_depends_on_nothing_before() {
+    let text = |seed: u32, len: u32| -> Vec<u8> {
+        (0..len).flat_map(|at| format!("{} ", (at * seed) % 977).into_bytes()).collect()
+    };
+    let (base, own) = (text(7, 20_000), text(7, 9_000));
+    for level in [1, 6, 12, 19] {
+        let setting = Setting::new(Codec::Zstd, level);
+        let shared = Shared::new(base.clone(), setting);
+        let mut encoder = Encoder::default();
+        let (codec, stored) = encoder.encode(&own, &shared).unwrap();
+        let alone = setting.encode(&own, &[]).unwrap().1;
+        assert!(codec == Codec::Zstd && stored.len() * 2 < alone.len(), "level {level}");
+        for seed in 1..9 {
+            let other = Shared::new(text(seed, 3000), setting);
+            encoder.encode(&text(seed + 1, 30_000), &other).unwrap();
+            assert_eq!(encoder.encode(&own, &shared).unwrap().1, stored, "level {level}");
+        }
+        let mut plain = vec![0; own.len()];
+        codec.decode(&stored, &base, &mut plain).unwrap();
+        assert_eq!(plain, own);
+        let decoded = codec.decode(&stored, &base[..base.len() - 1], &mut plain);
+        assert!(decoded.is_err() || plain != own);
+    }
+}
+
+#[test]
+fn a_base_that_begins_as_a_dictionary_does_is_plain_bytes_all_the_same() {
+    let mut base = vec![0x37, 0xa4, 0x30, 0xec, 1, 2, 3, 4];
+    base.extend((0..50_000u32).map(|at| (at.wrapping_mul(at) >> 7) as u8));
+    let own = base[100..40_000].to_vec();
+    let shared = Shared::new(base.clone(), Setting::new(Codec::Zstd, 12));
+    let (codec, stored) = Encoder::default().encode(&own, &shared).unwrap();
+    assert!(stored.len() < 100, "{}", stored.len());
+    let mut plain = vec![0; own.len()];
+    codec.decode(&stored, &base, &mut plain).unwrap();
+    assert_eq!(plain, own);
+}
+
+#[test]
+fn what_does_not_shrink_on_a_shared_base_is_stored_as_it_is() {
+    let mut state = 1u64;
+    let mut chance = |_| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    let (base, own): (Vec<u8>, Vec<u8>) =
+        ((0..5000).map(&mut chance).collect(), (0..5000).map(&mut chance).collect());
+    let shared = Shared::new(base, Setting::new(Codec::Zstd, 3));
+    assert_eq!(Encoder::default().encode(&own, &shared).unwrap(), (Codec::None, own));
 }

@@ -9,7 +9,7 @@ use std::thread;
 
 use clap::Args;
 use esker::Time;
-use esker_image::pack::{LEVEL, LEVELS, Options, Times};
+use esker_image::pack::{LEVEL, LEVELS, Options, SHARING, Sharing, Times};
 use esker_stone::limits::BLOCK_LEN_MAX;
 use esker_stone::{Codec, Setting};
 
@@ -20,6 +20,8 @@ use crate::units::{parse_size, ram, size_shown};
 
 /// The smallest block.
 const BLOCK_LEN_MIN: u64 = 4096;
+/// The largest group.
+const GROUP_LEN_MAX: u64 = 1 << 32;
 /// The smallest and the largest page.
 const PAGE_LENS: (u64, u64) = (512, 256 << 10);
 
@@ -39,6 +41,15 @@ pub struct Making {
     /// How much is compressed together, as in 4M
     #[arg(long, value_name = "SIZE")]
     block_size: Option<String>,
+    /// How much plain data the blocks of a group may all refer to, as in 2M; 0: blocks stand alone
+    #[arg(long, value_name = "SIZE")]
+    shared_size: Option<String>,
+    /// How much plain data refers to the same, as in 32M
+    #[arg(long, value_name = "SIZE")]
+    group_size: Option<String>,
+    /// The shortest stretch that is looked for in everything before, as in 1K; 0: none
+    #[arg(long, value_name = "SIZE")]
+    repeats: Option<String>,
     /// How much of names and attributes is compressed together, as in 32K
     #[arg(long, value_name = "SIZE")]
     page_size: Option<String>,
@@ -175,6 +186,17 @@ impl Making {
         // Both are within what a machine word holds.
         if let Some(block) = block {
             options.block_len = block as usize;
+        }
+        if let Some(least) = size("repeats", self.repeats.as_ref(), (0, 1 << 20))? {
+            options.repeats = (least > 0).then_some(least as usize);
+        }
+        let shared = size("shared-size", self.shared_size.as_ref(), (0, BLOCK_LEN_MAX as u64))?;
+        let group = size("group-size", self.group_size.as_ref(), (BLOCK_LEN_MIN, GROUP_LEN_MAX))?;
+        if shared.or(group).is_some() {
+            let usual = options.sharing.unwrap_or(SHARING);
+            let base_len = shared.map_or(usual.base_len, |shared| shared as usize);
+            let group_len = group.map_or(usual.group_len, |group| group as usize);
+            options.sharing = (base_len > 0).then_some(Sharing { base_len, group_len });
         }
         if let Some(page) = page {
             options.page_len = page as usize;

@@ -6,21 +6,23 @@
 //! to like. Invariant: a unit that was placed is in a block that has been, or will be, given to the pool.
 
 use std::io::Write;
+use std::sync::Arc;
 
-use esker_stone::Setting;
 use esker_stone::check::{Hash, hash, hash_of_hashes};
 use esker_stone::rows::extents::{BlockName, Piece};
 use esker_stone::superblock::DATA;
+use esker_stone::{Setting, Shared};
 
 use super::category::Category;
 use super::contents::{Contents, Part, Source};
 use super::explain::Choices;
+use super::groups::{Group, groups};
 use super::order::grown;
-use super::pool::{Pool, Written};
+use super::pool::{Job, Pool, Written};
 use super::repeats::{Repeats, Stretch};
 use super::spool::{Scratch, Spool};
 use super::units::{UnitId, Units};
-use super::{Error, Options, Result, sound};
+use super::{Error, Options, Result, Sharing, sound};
 use crate::Image;
 
 /// Plain bytes that are hashed as one, and known again by that.
@@ -32,6 +34,9 @@ pub(super) struct Data<W> {
     setting: Setting,
     block_len: usize,
     alike: bool,
+    sharing: Option<Sharing>,
+    /// What the usual blocks of the group at hand may refer to, and its slot.
+    shared: Option<(u32, Arc<Shared>)>,
     spool: Spool,
     repeats: Option<Repeats>,
     units: Units,
@@ -83,6 +88,8 @@ impl<W: Write> Data<W> {
             setting: options.data,
             block_len: options.block_len,
             alike: options.alike,
+            sharing: options.sharing.filter(|_| options.data.codec.takes_base()),
+            shared: None,
             spool: Spool::new(scratch),
             repeats: options.repeats.map(Repeats::new),
             units: Units::new(options.block_len, options.alike),
@@ -221,6 +228,14 @@ impl<W: Write> Data<W> {
         if filled + len > self.block_len {
             self.close(category)?;
         }
+        self.put(unit)
+    }
+
+    /// Puts a unit into the block at hand of its category.
+    fn put(&mut self, unit: UnitId) -> Result<(u32, u32)> {
+        let (start, end) = self.units.range(unit);
+        let (len, category) = ((end - start) as usize, self.units.category(unit));
+        let alignment = category.alignment();
         let open = &mut self.open[category as usize];
         if open.plain.is_empty() {
             open.number = self.begun;
@@ -243,7 +258,22 @@ impl<W: Write> Data<W> {
         let number = number as usize;
         self.slots.resize(self.slots.len().max(number + 1), 0);
         self.slots[number] = self.pool.next_slot();
-        self.pool.push(plain, category.setting(self.setting), category)
+        let base = self.shared.clone().filter(|_| category == Category::Usual);
+        self.pool.push(Job { plain, setting: category.setting(self.setting), category, base })
+    }
+
+    /// Gives the block at hand to the pool as what those behind it may refer to.
+    fn share(&mut self) -> Result<()> {
+        let usual = Category::Usual;
+        self.shared = None;
+        let plain = self.open[usual as usize].plain.clone();
+        if !plain.is_empty() {
+            let base = Arc::new(Shared::new(plain, usual.setting(self.setting)));
+            let slot = self.pool.next_slot();
+            self.close(usual)?;
+            self.shared = Some((slot, base));
+        }
+        Ok(())
     }
 
     /// Takes over all blocks of an image, as they are stored there, each checked.
@@ -341,11 +371,26 @@ impl<W: Write> Data<W> {
             if usual(&unit) { (end - start) as u32 } else { 0 }
         };
         let lens: Vec<u32> = all.clone().map(len).collect();
-        let mut order = grown(&lens, &likes, self.block_len);
-        drop((likes, lens));
-        order.extend(all.filter(|unit| !usual(unit)));
-        let mut places = vec![(0, 0); order.len()];
-        for unit in order {
+        let near = self.sharing.map_or(0, Sharing::near).max(self.block_len);
+        let order = grown(&lens, &likes, near);
+        drop(likes);
+        let mut places = vec![(0, 0); self.units.count()];
+        let found = match self.sharing {
+            Some(sharing) => groups(&order, &lens, sharing, self.block_len),
+            None => vec![Group { base: Vec::new(), rest: order }],
+        };
+        for group in found {
+            for unit in group.base {
+                places[unit as usize] = self.put(unit)?;
+            }
+            self.share()?;
+            for unit in group.rest {
+                places[unit as usize] = self.place(unit)?;
+            }
+            self.close(Category::Usual)?;
+        }
+        self.shared = None;
+        for unit in all.filter(|&unit| lens[unit as usize] == 0) {
             places[unit as usize] = self.place(unit)?;
         }
         self.places = places;

@@ -14,6 +14,7 @@
 //! | sound.rs | sound among it |
 //! | alike.rs | what has much in common with what |
 //! | order.rs | blocks grown from what is alike |
+//! | groups.rs | what many blocks share, so that they can be small |
 //! | pool.rs | blocks compressed by all cores, written in their order |
 //! | packer.rs | all of it together, and the end: numbers, layer, index, roots |
 //! | from_view.rs | packing what another home holds |
@@ -29,6 +30,7 @@ mod data;
 mod explain;
 mod from_view;
 mod gear;
+mod groups;
 mod kinds;
 mod order;
 mod packer;
@@ -65,6 +67,8 @@ pub struct Options {
     pub repeats: Option<usize>,
     /// Whether what is alike goes into the same block, or everything into the next one.
     pub alike: bool,
+    /// What blocks share, if like is beside like.
+    pub sharing: Option<Sharing>,
     /// Plain bytes of a page, in about.
     pub page_len: usize,
     /// Which times are kept.
@@ -77,23 +81,49 @@ pub struct Options {
     pub notes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
+/// Blocks of a group have a base in common: plain bytes that all of them may refer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sharing {
+    /// Plain bytes of a base, at most.
+    pub base_len: usize,
+    /// Plain bytes of a group, the base among them, in about.
+    pub group_len: usize,
+}
+
+impl Sharing {
+    /// Plain bytes within which like is drawn to like: more than that, and what comes in between is too far away.
+    pub(super) const fn near(self) -> usize {
+        self.group_len / 4
+    }
+
+    /// One of how many bytes is in a base.
+    pub(super) fn parts(self) -> u64 {
+        (self.group_len / self.base_len.max(1)).max(1) as u64
+    }
+}
+
+/// What levels share that share anything.
+pub const SHARING: Sharing = Sharing { base_len: 4 << 20, group_len: 32 << 20 };
+
 /// Levels: how hard to try.
 pub const LEVELS: usize = 10;
 
-/// Codec, its level, the length of blocks in MiB, the shortest stretch that is looked for, and whether like comes to
-/// like, of each level.
-const BY_LEVEL: [(Codec, i32, usize, Option<usize>, bool); LEVELS] = [
-    (Codec::None, 0, 1, None, false),
-    (Codec::Lz4, 1, 1, Some(2048), false),
-    (Codec::Zstd, 1, 1, Some(2048), false),
-    (Codec::Zstd, 3, 2, Some(1024), false),
-    (Codec::Zstd, 6, 8, Some(1024), true),
-    (Codec::Zstd, 12, 8, Some(1024), true),
-    (Codec::Zstd, 19, 8, Some(1024), true),
-    (Codec::Zstd, 22, 16, Some(1024), true),
-    (Codec::Xz, 9, 16, Some(1024), true),
-    (Codec::Xz, 9, 64, Some(1024), true),
+/// Codec, its level, the length of blocks in MiB, and what is done about what came before, of each level.
+const BY_LEVEL: [(Codec, i32, usize, Before); LEVELS] = [
+    (Codec::None, 0, 1, (None, false, None)),
+    (Codec::Lz4, 1, 1, (Some(2048), false, None)),
+    (Codec::Zstd, 1, 1, (Some(2048), false, None)),
+    (Codec::Zstd, 3, 2, (Some(1024), false, None)),
+    (Codec::Zstd, 6, 2, (Some(1024), true, Some(SHARING))),
+    (Codec::Zstd, 12, 2, (Some(1024), true, Some(SHARING))),
+    (Codec::Zstd, 18, 2, (Some(1024), true, Some(SHARING))),
+    (Codec::Zstd, 22, 16, (Some(1024), true, None)),
+    (Codec::Xz, 9, 16, (Some(1024), true, None)),
+    (Codec::Xz, 9, 64, (Some(1024), true, None)),
 ];
+
+/// The shortest stretch that is looked for, whether like comes to like, and what blocks share.
+type Before = (Option<usize>, bool, Option<Sharing>);
 
 /// The level that is taken if none is given.
 pub const LEVEL: usize = 6;
@@ -102,7 +132,7 @@ impl Options {
     /// Those of a level, with so many threads and so much memory.
     #[must_use]
     pub fn level(level: usize, threads: usize, memory: u64) -> Self {
-        let (codec, own, mib, repeats, alike) = BY_LEVEL[level.min(LEVELS - 1)];
+        let (codec, own, mib, (repeats, alike, sharing)) = BY_LEVEL[level.min(LEVELS - 1)];
         let pages = match level {
             0 => Setting::new(Codec::None, 0),
             1..=5 => Setting::new(Codec::Zstd, 9),
@@ -114,6 +144,7 @@ impl Options {
             block_len: (mib << 20).min(BLOCK_LEN_MAX),
             repeats,
             alike,
+            sharing,
             page_len: PAGE_LEN,
             times: Times::Content,
             threads,

@@ -31,20 +31,42 @@ use crate::Image;
 /// Memory that everything small takes, in about.
 const SMALL: u64 = 16 << 20;
 
+/// Memory that packing takes besides the tree, in about.
+struct Needs {
+    /// For each thread that compresses.
+    thread: u64,
+    /// For each block that is under way.
+    block: u64,
+    /// For everything else.
+    fixed: u64,
+}
+
+impl Needs {
+    fn of(options: &Options) -> Self {
+        let block = options.block_len as u64;
+        let sharing = options.sharing.filter(|_| options.data.codec.takes_base());
+        let base_len = sharing.map_or(0, |sharing| sharing.base_len);
+        let coding = options.data.encoding_memory(options.block_len + base_len);
+        // The last blocks of a group are compressed while the next one begins.
+        let shared = if base_len > 0 { 2 * (coding + base_len as u64) } else { 0 };
+        let fixed = block * Category::ALL.len() as u64 + base_len as u64 + shared + SMALL;
+        Self { thread: coding + block.max(base_len as u64), block, fixed }
+    }
+}
+
 /// How many threads may compress, and how many blocks may be under way, within the memory allowed.
 pub(super) fn workers(options: &Options) -> Result<(usize, usize)> {
-    let block = options.block_len as u64;
-    let fixed = block * Category::ALL.len() as u64 + SMALL;
-    let each = options.data.encoding_memory(options.block_len) + 2 * block;
+    let needs = Needs::of(options);
     // A quarter is the tree's.
-    let share = (options.memory - options.memory / 4).saturating_sub(fixed);
+    let share = (options.memory - options.memory / 4).saturating_sub(needs.fixed);
+    let each = needs.thread + needs.block;
     let threads = usize::try_from(share / each).unwrap_or(usize::MAX);
     let threads = threads.min(options.threads.max(1));
     if threads == 0 {
-        return Err(Error::Memory((fixed + each).div_ceil(3) * 4));
+        return Err(Error::Memory((needs.fixed + each).div_ceil(3) * 4));
     }
     let left = share - each * threads as u64;
-    let spare = usize::try_from(left / block.max(1)).unwrap_or(usize::MAX).min(threads);
+    let spare = usize::try_from(left / needs.block.max(1)).unwrap_or(usize::MAX).min(threads);
     Ok((threads, threads + spare))
 }
 
@@ -106,9 +128,8 @@ impl<W: Write + Seek> Packer<W> {
         scratch: Box<dyn Scratch>,
     ) -> Result<Self> {
         let (threads, room) = workers(&options)?;
-        let block = options.block_len as u64;
-        let pool = options.data.encoding_memory(options.block_len) * threads as u64;
-        let taken = pool + block * (room + threads + Category::ALL.len()) as u64 + SMALL;
+        let needs = Needs::of(&options);
+        let taken = needs.thread * threads as u64 + needs.block * room as u64 + needs.fixed;
         let tree_max = options.memory.saturating_sub(taken).max(options.memory / 4);
         output.write_all(&[0; Superblock::SIZE])?;
         let tree = Tree::new(root, options.times);

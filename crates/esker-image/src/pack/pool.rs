@@ -13,17 +13,18 @@ use esker_stone::check::hash;
 use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
 use esker_stone::superblock::DATA;
-use esker_stone::{Codec, Setting, Transform};
+use esker_stone::{Codec, Encoder, Setting, Shared, Transform};
 
 use super::category::{Category, TRIAL};
 use super::{Error, Result};
 
 /// A block to compress.
-struct Job {
-    slot: u32,
-    plain: Vec<u8>,
-    setting: Setting,
-    category: Category,
+pub(super) struct Job {
+    pub plain: Vec<u8>,
+    pub setting: Setting,
+    pub category: Category,
+    /// What it may refer to, and which slot that has.
+    pub base: Option<(u32, Arc<Shared>)>,
 }
 
 /// A block that was compressed.
@@ -38,7 +39,7 @@ pub(super) type Written<W> = (W, Vec<BlockRow>, u64);
 
 /// The threads, and the blocks that came out of them.
 pub(super) struct Pool<W> {
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<(u32, Job)>>,
     done: Receiver<Done>,
     workers: Vec<JoinHandle<()>>,
     room: usize,
@@ -72,32 +73,39 @@ fn transformed(plain: &[u8], transform: Transform) -> Option<Vec<u8>> {
     (again == plain).then_some(bytes)
 }
 
-fn compress(job: Job) -> Done {
+fn compress(encoder: &mut Encoder, slot: u32, job: &Job) -> Done {
     let transform = job.category.transform();
     let other = transformed(&job.plain, transform);
     let transform = if other.is_some() { transform } else { Transform::None };
-    let coded = job.setting.encode(other.as_ref().unwrap_or(&job.plain), &[]);
-    let name = BlockName { segment: DATA, slot: job.slot };
+    let plain = other.as_ref().unwrap_or(&job.plain);
+    let coded = match &job.base {
+        Some((_, base)) => encoder.encode(plain, base),
+        None => job.setting.encode(plain, &[]),
+    };
+    let name = |slot| BlockName { segment: DATA, slot };
     let stored: &[u8] = coded.as_ref().map_or(&[], |(_, stored)| stored);
+    let codec = coded.as_ref().map_or(Codec::None, |(codec, _)| *codec);
+    let base = job.base.as_ref().filter(|_| codec.takes_base());
     let row = BlockRow {
         at: 0,
         stored: stored.len() as u32,
         plain: job.plain.len() as u32,
-        codec: coded.as_ref().map_or(Codec::None, |(codec, _)| *codec),
+        codec,
         transform,
-        base: None,
-        checksums: BlockRow::covered(name).checksums(stored),
+        base: base.map(|(slot, _)| name(*slot)),
+        checksums: BlockRow::covered(name(slot)).checksums(stored),
         hash: Some(hash(&job.plain)),
         category: job.category.number(),
     };
-    Done { slot: job.slot, coded, row }
+    Done { slot, coded, row }
 }
 
-fn work(jobs: &Mutex<Receiver<Job>>, done: &Sender<Done>) {
+fn work(jobs: &Mutex<Receiver<(u32, Job)>>, done: &Sender<Done>) {
+    let mut encoder = Encoder::default();
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = job else { return };
-        if done.send(compress(job)).is_err() {
+        let Ok((slot, job)) = job else { return };
+        if done.send(compress(&mut encoder, slot, &job)).is_err() {
             return;
         }
     }
@@ -149,14 +157,14 @@ impl<W: Write> Pool<W> {
     }
 
     /// Gives a block away.
-    pub fn push(&mut self, plain: Vec<u8>, setting: Setting, category: Category) -> Result<()> {
+    pub fn push(&mut self, job: Job) -> Result<()> {
         while self.under_way >= self.room {
             self.collect()?;
         }
         let slot = self.next_slot;
         self.next_slot = slot.checked_add(1).ok_or(Error::Tree(esker::Error::NoSpace))?;
         self.under_way += 1;
-        let sent = self.jobs.as_ref().map(|jobs| jobs.send(Job { slot, plain, setting, category }));
+        let sent = self.jobs.as_ref().map(|jobs| jobs.send((slot, job)));
         match sent {
             Some(Ok(())) => Ok(()),
             _ => Err(Error::Stopped),

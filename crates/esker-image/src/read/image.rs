@@ -471,6 +471,10 @@ impl Image {
         if base_row.base.is_some() {
             return Err(Damage::BaseOfBase.into());
         }
-        origin.own_block(own, base_row.plain as usize).map(Some)
+        // It is read for many others: it says nothing about what is next.
+        let block = origin.load_block(own, base_row.plain as usize);
+        block
+            .inspect_err(|error| origin.tell(own.segment, own.slot.into(), "block", error))
+            .map(Some)
     }
 }

@@ -204,6 +204,9 @@ impl Check<'_> {
             if let Err(error) = read {
                 self.bad.insert(name);
                 self.find(Thing::Block(name), error);
+            } else if row.base.is_some_and(|base| self.bad.contains(&base)) {
+                // It is whole, and cannot be read all the same. A base has a lower slot than what needs it.
+                self.bad.insert(name);
             }
             (self.tick)(&self.report);
         }

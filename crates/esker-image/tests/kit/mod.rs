@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use esker::store::{Flow, View};
 use esker::{Attr, Cursor, Error, Flags, Ino, Kind, Time, XattrName};
-use esker_image::pack::{Incoming, Meta, NodeId, Options, Packer, Times};
+use esker_image::pack::{Incoming, Meta, NodeId, Options, Packer, Sharing, Times};
 use esker_image::{Cache, Image, Source};
 use esker_stone::{Codec, Setting, Start};
 
@@ -56,6 +56,7 @@ pub fn options(codec: Codec, level: i32) -> Options {
         block_len: 64 << 10,
         repeats: Some(1024),
         alike: true,
+        sharing: Some(Sharing { base_len: 32 << 10, group_len: 256 << 10 }),
         page_len: 512,
         times: Times::All,
         threads: 2,
@@ -158,6 +159,21 @@ pub fn pack_sounds(options: Options) -> Vec<u8> {
     file(&mut packer, NodeId::ROOT, b"two.wav", &[Ok(&two), Err(5000), Ok(&two[..999])]);
     file(&mut packer, NodeId::ROOT, b"text", &[Ok(&noise(5, 3000))]);
     file(&mut packer, NodeId::ROOT, b"packed", &[Ok(&chance(2500))]);
+    packer.finish().unwrap().0.into_inner()
+}
+
+/// An image of a text in many versions, no two of which have a long stretch in common.
+pub fn pack_versions(options: Options) -> Vec<u8> {
+    let mut packer =
+        Packer::new(Output::new(Vec::new()), meta(Kind::Directory, 0o755), options).unwrap();
+    let text = noise(9, 60_000);
+    for version in 0..16u32 {
+        let mut own = text.clone();
+        for at in (0..own.len()).step_by(500) {
+            own[at] = own[at].wrapping_add(version as u8);
+        }
+        file(&mut packer, NodeId::ROOT, format!("{version}").as_bytes(), &[Ok(&own)]);
+    }
     packer.finish().unwrap().0.into_inner()
 }
 

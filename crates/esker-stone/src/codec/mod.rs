@@ -6,12 +6,15 @@
 
 mod brotli;
 mod lz4;
+mod shared;
 mod xz;
 mod zstd;
 
 use std::io::Read;
 
 use crate::error::{Damage, Error, Result, Unsupported};
+
+pub use shared::{Encoder, Shared};
 
 /// How bytes are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

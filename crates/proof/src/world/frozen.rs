@@ -7,7 +7,7 @@ use std::io::Cursor;
 
 use esker::store::ReadOnly;
 use esker::{Kind, Time};
-use esker_image::pack::{Meta, Options, Packer, Times, copy};
+use esker_image::pack::{Meta, Options, Packer, Sharing, Times, copy};
 use esker_image::{Cache, Depth, Image, verify};
 use esker_stone::{Codec, Setting, Start};
 
@@ -56,6 +56,7 @@ pub fn freeze(model: &Model, codec: Setting) -> Result<Image, String> {
         block_len: BLOCK_LEN,
         repeats: Some(1024),
         alike: true,
+        sharing: Some(Sharing { base_len: BLOCK_LEN, group_len: 4 * BLOCK_LEN }),
         page_len: PAGE_LEN,
         times: Times::All,
         threads: 2,

@@ -1,0 +1,88 @@
+//! Groups: units whose blocks share a base, so that small blocks know what large ones would.
+//!
+//! Above: `data`. Below: the order that `order` found. Invariant: each unit of the order is in one group, in its base
+//! or among the rest, and keeps its place among those; no base is longer than it may be.
+
+use super::Sharing;
+use super::units::UnitId;
+
+/// Units whose blocks share a base.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Group {
+    /// What the base is made of.
+    pub base: Vec<UnitId>,
+    /// What refers to it.
+    pub rest: Vec<UnitId>,
+}
+
+/// Cuts an order of units of these lengths into groups. The base has a unit from every part of its group, so
+/// that it has something of everything that is in there.
+pub(super) fn groups(order: &[UnitId], lens: &[u32], sharing: Sharing, alone: usize) -> Vec<Group> {
+    let (mut found, mut from) = (Vec::new(), 0);
+    while from < order.len() {
+        let (mut end, mut len) = (from, 0);
+        while end < order.len() && len < sharing.group_len as u64 {
+            len += u64::from(lens[order[end] as usize]);
+            end += 1;
+        }
+        let units = &order[from..end];
+        // What fits into one block needs nothing else.
+        let base_len = if len <= alone as u64 { 0 } else { sharing.base_len as u64 };
+        found.push(group(units, lens, base_len.min(len / sharing.parts()), len));
+        from = end;
+    }
+    found
+}
+
+/// A group of units that have `len` bytes, `base_len` of them in the base.
+fn group(units: &[UnitId], lens: &[u32], base_len: u64, len: u64) -> Group {
+    let mut group = Group::default();
+    let (mut seen, mut taken) = (0, 0);
+    for &unit in units {
+        let own = u64::from(lens[unit as usize]);
+        seen += own;
+        // As much of what was seen so far as of all.
+        if (2 * taken + own) * len <= 2 * seen * base_len && taken + own <= base_len {
+            taken += own;
+            group.base.push(unit);
+        } else {
+            group.rest.push(unit);
+        }
+    }
+    group
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_is_in_one_group_and_bases_are_from_all_parts() {
+        let lens: Vec<u32> = (0..1000).map(|unit| 1000 + unit * 7 % 300).collect();
+        let order: Vec<UnitId> = (0..1000).map(|unit| unit * 7 % 1000).collect();
+        let sharing = Sharing { base_len: 20_000, group_len: 160_000 };
+        let found = groups(&order, &lens, sharing, 10_000);
+        let mut all: Vec<_> =
+            found.iter().flat_map(|group| group.base.iter().chain(&group.rest)).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..1000).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+        for group in &found[..found.len() - 1] {
+            let len = |units: &[UnitId]| units.iter().map(|&unit| lens[unit as usize]).sum::<u32>();
+            assert!((15_000..=20_000).contains(&len(&group.base)), "{}", len(&group.base));
+            assert!(len(&group.base) + len(&group.rest) < 162_000);
+            let place = |unit: &UnitId| order.iter().position(|other| other == unit).unwrap();
+            let places: Vec<_> = group.base.iter().map(place).collect();
+            assert!(places.windows(2).all(|two| two[1] - two[0] < 20), "{places:?}");
+        }
+    }
+
+    #[test]
+    fn what_fits_into_one_block_has_no_base() {
+        let sharing = Sharing { base_len: 100, group_len: 800 };
+        let all = |rest: &[UnitId]| vec![Group { base: Vec::new(), rest: rest.to_vec() }];
+        assert_eq!(groups(&[1, 0], &[50, 60], sharing, 200), all(&[1, 0]));
+        assert_eq!(groups(&[], &[], sharing, 200), []);
+        // A unit that is longer than a base may be is in none.
+        assert_eq!(groups(&[0, 1], &[500, 200], sharing, 200), all(&[0, 1]));
+    }
+}
