@@ -41,6 +41,14 @@ fi
 
 command -v cargo >/dev/null || die "Rust is not installed: https://rustup.rs says how, then try again"
 
+# Tests build programs and modules for WebAssembly. Rust of a distribution has its own packages for that.
+if [ "${1:-}" = test ] && command -v rustup >/dev/null; then
+    for target in wasm32-unknown-unknown wasm32-wasip1; do
+        rustup target list --installed | grep -qx "$target" ||
+            { say "installing the target $target"; rustup --quiet target add "$target"; }
+    done
+fi
+
 if [ ! -e /dev/fuse ]; then
     if [ "$(id -u)" = 0 ]; then modprobe fuse 2>/dev/null || true; fi
     [ -e /dev/fuse ] ||

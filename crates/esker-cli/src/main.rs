@@ -25,6 +25,7 @@ mod serve;
 mod units;
 mod verbs;
 mod volumes;
+mod wasm;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

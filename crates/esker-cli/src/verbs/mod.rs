@@ -16,6 +16,7 @@ mod mount;
 mod null_server;
 mod pack;
 mod repack;
+mod run;
 mod stat;
 mod sync;
 mod tree;
@@ -42,6 +43,7 @@ Examples:
   esker mount tree.esker /mnt/t             that file as a file system
   esker ls tree.esker:/bin                  a look into it, without mounting
   esker extract tree.esker -o dir           files out of it
+  esker run app.wasm --fs tree.esker        a WebAssembly program over it
   esker bench dir                           how fast, beside tmpfs and the limit of FUSE
 
 Exit status:
@@ -68,6 +70,7 @@ enum Verb {
     Sync(sync::Sync),
     Pack(Box<pack::Pack>),
     Repack(Box<repack::Repack>),
+    Run(Box<run::Run>),
     Ls(ls::Ls),
     Cat(cat::Cat),
     Stat(stat::Stat),
@@ -93,6 +96,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Sync(verb) => told(verb.json, verb.run()),
         Verb::Pack(verb) => told(verb.json, verb.run()),
         Verb::Repack(verb) => told(verb.json, verb.run()),
+        Verb::Run(verb) => told(false, verb.run()),
         Verb::Ls(verb) => told(verb.look.json, verb.run()),
         Verb::Cat(verb) => told(verb.look.json, verb.run()),
         Verb::Stat(verb) => told(verb.look.json, verb.run()),

@@ -8,6 +8,7 @@
 pub mod picture;
 pub mod rich;
 pub mod tar;
+pub mod wasm;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -32,11 +32,20 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("esker-image", &["esker", "esker-stone"], &["knot"]),
     ("esker-volume", &["esker", "esker-stone"], &["knot", "overlay"]),
     ("esker-embedded", &["esker"], &["knot", "ground", "memory", "posix"]),
+    ("esker-wasi", &["esker"], &["knot", "posix"]),
     ("esker-meter", &[], &[]),
     ("esker-meter-guest", &["esker", "esker-embedded"], &["ground", "knot", "memory", "posix"]),
     (
         "esker-cli",
-        &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image", "esker-volume"],
+        &[
+            "esker",
+            "esker-host",
+            "esker-fuse",
+            "esker-stone",
+            "esker-image",
+            "esker-volume",
+            "esker-wasi",
+        ],
         &["knot", "ground", "tree", "memory", "overlay", "posix"],
     ),
     (

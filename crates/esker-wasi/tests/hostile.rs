@@ -1,0 +1,180 @@
+//! Programs that hand over nonsense: every function answers with an errno, and nothing panics, loops or grows.
+
+mod common;
+
+use common::{CREATE, GIVEN, Program, refused};
+use esker_wasi::{Errno, Guest as _};
+
+/// A small generator: which numbers come is not the point.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn number(&mut self, size: u64) -> u64 {
+        match self.next() % 14 {
+            0..=2 => self.next() % 8,
+            3 => GIVEN.into(),
+            4..=6 => 0x1000 + self.next() % 64 * 4,
+            7 => size - self.next() % 64,
+            8 => self.next() % size,
+            9 => u32::MAX.into(),
+            10 => u64::from(u32::MAX) - self.next() % 64,
+            11 => self.next() % 4096,
+            12 => 1 << (self.next() % 64),
+            _ => self.next(),
+        }
+    }
+}
+
+trait Given {
+    fn given(chance: &mut Chance) -> Self;
+}
+
+/// As long as the programs' memory here.
+const SIZE: u64 = 0x4_0000;
+
+impl Given for u32 {
+    fn given(chance: &mut Chance) -> Self {
+        chance.number(SIZE) as Self
+    }
+}
+
+impl Given for u64 {
+    fn given(chance: &mut Chance) -> Self {
+        chance.number(SIZE)
+    }
+}
+
+impl Given for i64 {
+    fn given(chance: &mut Chance) -> Self {
+        chance.number(SIZE).cast_signed()
+    }
+}
+
+macro_rules! call_any {
+    (
+        guest { $($guest:ident($($g:ident: $gt:ty),*);)* }
+        alone { $($alone:ident($($a:ident: $at:ty),*);)* }
+    ) => {
+        /// Calls one function with nonsense; whether it did something.
+        fn call_any(program: &mut Program, which: u64, chance: &mut Chance) -> bool {
+            let mut left = which;
+            $(
+                if left == 0 {
+                    $(let $g = <$gt>::given(chance);)*
+                    return program.context.$guest(&mut program.memory[..], $($g),*).is_ok();
+                }
+                left -= 1;
+            )*
+            $(
+                if left == 0 {
+                    $(let $a = <$at>::given(chance);)*
+                    return program.context.$alone($($a),*).is_ok();
+                }
+                left -= 1;
+            )*
+            unreachable!("{left}")
+        }
+    };
+}
+esker_wasi::preview1!(call_any);
+
+#[test]
+fn nonsense_is_answered() {
+    let mut done = [0; 45];
+    for seed in 1..=8 {
+        let mut program = Program::new();
+        let mut chance = Chance(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
+        for name in ["a", "b", "a/c", "a/../b"] {
+            let _ = program.mkdir(GIVEN, name);
+        }
+        program.open(GIVEN, "file", CREATE).unwrap();
+        program.symlink("a/c", GIVEN, "link").unwrap();
+        for _ in 0..20_000 {
+            // Short paths, pieces and subscriptions that mean something, among much that does not.
+            for at in (0x1000..0x1100).step_by(4) {
+                let word = match chance.next() % 4 {
+                    0 => *b"a/..",
+                    1 => (0x1000 + chance.next() as u32 % 256).to_le_bytes(),
+                    2 => (chance.next() as u32 % 16).to_le_bytes(),
+                    _ => *b"link",
+                };
+                program.memory.put(at, &word).unwrap();
+            }
+            let which = chance.next() % 45;
+            done[which as usize] += u32::from(call_any(&mut program, which, &mut chance));
+            // What it was given may be gone by now.
+            if chance.next().is_multiple_of(64) {
+                program.context.give(b"/", b"/").ok();
+            }
+        }
+    }
+    // Nonsense must come through sometimes, or it finds nothing.
+    let never = done.iter().filter(|&&count| count == 0).count();
+    assert!(never <= 12, "{done:?}");
+}
+
+#[test]
+fn what_lies_outside_of_the_memory_is_a_fault() {
+    let mut program = Program::new();
+    let file = program.open(GIVEN, "file", CREATE).unwrap();
+    let end = program.memory.len() as u32;
+    for (at, len) in
+        [(end, 1), (end - 1, 2), (u32::MAX, 1), (end - 1, u32::MAX), (u32::MAX, u32::MAX)]
+    {
+        program.memory.put_u32(0x5100, at).unwrap();
+        program.memory.put_u32(0x5104, len).unwrap();
+        let memory = &mut program.memory[..];
+        let context = &mut program.context;
+        let answers = [
+            context.fd_read(memory, file, 0x5100, 1, 0x5000),
+            context.fd_write(memory, file, 0x5100, 1, 0x5000),
+            context.fd_write(memory, 1, 0x5100, 1, 0x5000),
+            context.fd_write(memory, file, at, 1, 0x5000),
+            context.fd_write(memory, file, 0x5100, 0, at),
+            context.path_create_directory(memory, GIVEN, at, len),
+            context.path_unlink_file(memory, GIVEN, at, len),
+            context.random_get(memory, at, len),
+            context.fd_readdir(memory, GIVEN, at, len, 0, 0x5000),
+            context.fd_filestat_get(memory, file, at),
+            context.clock_time_get(memory, 0, 0, at),
+            context.poll_oneoff(memory, at, 0x5000, 1, 0x5000),
+        ];
+        for (index, answer) in answers.into_iter().enumerate() {
+            assert_eq!(answer, Err(Errno::Fault), "{index}: {len} at {at}");
+        }
+    }
+    assert_eq!(program.content("file").unwrap(), b"");
+    // A place for the answer is looked at before anything is done.
+    program.memory.put(0x5100, &[0, 0x80, 0, 0, 5, 0, 0, 0]).unwrap();
+    let memory = &mut program.memory[..];
+    assert_eq!(program.context.fd_write(memory, file, 0x5100, 1, end), Err(Errno::Fault));
+    assert_eq!(program.context.fd_write(memory, file, 0x5100, 1025, 0), Err(Errno::Invalid));
+    assert_eq!(program.content("file").unwrap(), b"");
+    let bytes = program.memory.put(0x1000, b"\xff");
+    assert_eq!(bytes, Ok(()));
+    let bad = program.context.path_create_directory(&mut program.memory[..], GIVEN, 0x1000, 1);
+    assert_eq!(refused(bad), Errno::IllegalBytes);
+}
+
+#[test]
+fn there_are_only_so_many_descriptors() {
+    let mut program = Program::new();
+    program.make(GIVEN, "file", b"");
+    let mut last = 0;
+    let refusal = loop {
+        match program.look(GIVEN, "file", 0, 0) {
+            Ok(fd) => last = fd,
+            Err(errno) => break errno,
+        }
+    };
+    assert_eq!((last, refusal), (65_535, Errno::TooManyFiles));
+    program.close(1000).unwrap();
+    assert_eq!(program.look(GIVEN, "file", 0, 0), Ok(1000));
+}
