@@ -9,6 +9,8 @@ mod host;
 #[cfg(feature = "peer")]
 mod peer;
 mod rows;
+#[cfg(any(feature = "wasi", feature = "wasi-peer"))]
+mod std_files;
 
 /// What a file system must offer to be measured.
 trait Subject {
@@ -37,6 +39,11 @@ const BACKED: [&str; 12] = [
     "file8", "file9",
 ];
 
+#[cfg(feature = "wasi")]
+const WASI: u32 = 201;
+#[cfg(feature = "wasi-peer")]
+const WASI_PEER: u32 = 216;
+
 /// Runs one row's bench on one subject. The numbers are those of `esker-meter`.
 #[unsafe(no_mangle)]
 pub extern "C" fn run(subject: u32, bench: u32) {
@@ -47,6 +54,16 @@ pub extern "C" fn run(subject: u32, bench: u32) {
         3 => rows::run(esker::Esker::mounted(), bench),
         #[cfg(feature = "peer")]
         4 | 16 | 64 | 99 => rows::run(peer::Peer::new(subject), bench),
+        #[cfg(feature = "wasi")]
+        WASI => {
+            esker_polyfill::init(&[1; 32], &[]);
+            rows::run(std_files::StdFiles::default(), bench);
+        }
+        #[cfg(feature = "wasi-peer")]
+        WASI_PEER => {
+            ic_wasi_polyfill::init(&[1; 32], &[]);
+            rows::run(std_files::StdFiles::default(), bench);
+        }
         _ => panic!("no such subject"),
     }
 }

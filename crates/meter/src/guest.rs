@@ -4,17 +4,59 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const TARGET: &str = "wasm32-unknown-unknown";
+const WASI: &str = "wasm32-wasip1";
 
-/// Builds the guest, with or without the peer in it, as a canister is built; its bytes.
+/// What the guest is built with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guest {
+    /// Esker and bare memory.
+    Ours,
+    /// The peer too.
+    Peer,
+    /// A program of `std::fs` over Esker.
+    Wasi,
+    /// The same over the peer.
+    WasiPeer,
+}
+
+impl Guest {
+    /// The one that a subject is in.
+    #[must_use]
+    pub const fn of(subject: u32) -> Self {
+        match subject {
+            0..4 => Self::Ours,
+            201 => Self::Wasi,
+            216 => Self::WasiPeer,
+            _ => Self::Peer,
+        }
+    }
+
+    const fn features(self) -> &'static str {
+        match self {
+            Self::Ours => "",
+            Self::Peer => "peer",
+            Self::Wasi => "wasi",
+            Self::WasiPeer => "wasi-peer",
+        }
+    }
+}
+
+/// Builds the guest as a canister is built, and links it where it calls WASI; its bytes.
 ///
 /// # Errors
 /// In words, when it cannot be built: the target may be missing.
-pub fn build(peer: bool) -> Result<Vec<u8>, String> {
-    let mut what = vec!["-p", "esker-meter-guest"];
-    if peer {
-        what.extend(["--features", "peer"]);
+pub fn build(guest: Guest) -> Result<Vec<u8>, String> {
+    let what = ["-p", "esker-meter-guest", "--features", guest.features()];
+    let module = "esker_meter_guest.wasm";
+    if let Guest::Ours | Guest::Peer = guest {
+        return build_module(&what, module, TARGET);
     }
-    build_module(&what, "esker_meter_guest.wasm")
+    let module = build_module(&what, module, WASI)?;
+    let linked = esker_wasi_link::link(&module).map_err(|error| error.to_string())?;
+    match linked.left.iter().find(|left| left.why.is_some()) {
+        Some(left) => Err(format!("{} is left", left.name)),
+        None => Ok(linked.module),
+    }
 }
 
 /// Builds one of the examples of `esker-embedded` in the same way.
@@ -23,24 +65,24 @@ pub fn build(peer: bool) -> Result<Vec<u8>, String> {
 /// As [`build`].
 pub fn build_example(name: &str) -> Result<Vec<u8>, String> {
     let what = ["-p", "esker-embedded", "--example", name];
-    build_module(&what, &format!("examples/{name}.wasm"))
+    build_module(&what, &format!("examples/{name}.wasm"), TARGET)
 }
 
-fn build_module(what: &[&str], module: &str) -> Result<Vec<u8>, String> {
+fn build_module(what: &[&str], module: &str, target: &str) -> Result<Vec<u8>, String> {
     let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target"),
         PathBuf::from,
     );
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--profile", "meter", "--target", TARGET]);
+    cargo.args(["build", "--quiet", "--profile", "meter", "--target", target]);
     cargo.args(what).arg("--target-dir").arg(&folder);
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
     // Flags of the machine's own compiler are not for this one.
     cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     let status = cargo.status().map_err(|error| format!("{cargo:?}: {error}"))?;
     if !status.success() {
-        return Err(format!("{cargo:?}: {status}; `rustup target add {TARGET}` may help"));
+        return Err(format!("{cargo:?}: {status}; `rustup target add {target}` may help"));
     }
-    let module = folder.join(TARGET).join("meter").join(module);
+    let module = folder.join(target).join("meter").join(module);
     std::fs::read(&module).map_err(|error| format!("{}: {error}", module.display()))
 }

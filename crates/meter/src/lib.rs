@@ -10,7 +10,7 @@ mod host;
 mod instrument;
 mod weight;
 
-pub use guest::{build, build_example};
+pub use guest::{Guest, build, build_example};
 pub use host::{Row, run};
 pub use instrument::{instrument, names};
 
@@ -24,6 +24,8 @@ pub const SUBJECTS: &[(u32, &str)] = &[
     (16, "stable-fs 16K"),
     (64, "stable-fs 64K"),
     (99, "stable-fs mounted"),
+    (201, "Esker, std::fs"),
+    (216, "stable-fs 16K, std::fs"),
 ];
 
 /// Benches, each of some rows.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use esker_meter::{BENCHES, Row, SUBJECTS, build, instrument, names, run};
+use esker_meter::{BENCHES, Guest, Row, SUBJECTS, build, instrument, names, run};
 
 /// Functions in a profile.
 const FUNCTIONS: usize = 40;
@@ -36,14 +36,23 @@ fn main() -> ExitCode {
 }
 
 fn print(benches: &[u32], subjects: &[u32]) -> Result<(), String> {
-    let peer = subjects.iter().any(|&subject| subject >= 4);
-    let module = instrument(&build(peer)?, false).map_err(|error| error.to_string())?;
+    let mut modules = Vec::new();
+    for guest in subjects.iter().map(|&subject| guest_of(subject, subjects)) {
+        if modules.iter().all(|(built, _)| *built != guest) {
+            let module = instrument(&build(guest)?, false).map_err(|error| error.to_string())?;
+            modules.push((guest, module));
+        }
+    }
     for &bench in benches {
         let title = BENCHES.iter().find(|known| known.0 == bench).map_or("?", |known| known.1);
         let mut rows: Vec<String> = Vec::new();
         let mut found: BTreeMap<(String, u32), Row> = BTreeMap::new();
         for &subject in subjects {
-            let measured = run(&module, subject, bench).map_err(|error| error.to_string())?;
+            let guest = guest_of(subject, subjects);
+            let Some((_, module)) = modules.iter().find(|(built, _)| *built == guest) else {
+                continue;
+            };
+            let measured = run(module, subject, bench).map_err(|error| error.to_string())?;
             for row in measured {
                 if !rows.contains(&row.name) {
                     rows.push(row.name.clone());
@@ -69,11 +78,20 @@ fn print(benches: &[u32], subjects: &[u32]) -> Result<(), String> {
     Ok(())
 }
 
+/// The module that a subject is in: of ours, the one that others of the table need anyway.
+fn guest_of(subject: u32, subjects: &[u32]) -> Guest {
+    let peer = subjects.iter().any(|&subject| Guest::of(subject) == Guest::Peer);
+    match Guest::of(subject) {
+        Guest::Ours if peer => Guest::Peer,
+        guest => guest,
+    }
+}
+
 fn print_profile(benches: &[u32], subjects: &[u32]) -> Result<(), String> {
-    let bytes = build(subjects.iter().any(|&subject| subject >= 4))?;
-    let names = names(&bytes).map_err(|error| error.to_string())?;
-    let module = instrument(&bytes, true).map_err(|error| error.to_string())?;
     for (&bench, &subject) in benches.iter().flat_map(|b| subjects.iter().map(move |s| (b, s))) {
+        let bytes = build(guest_of(subject, subjects))?;
+        let names = names(&bytes).map_err(|error| error.to_string())?;
+        let module = instrument(&bytes, true).map_err(|error| error.to_string())?;
         for row in run(&module, subject, bench).map_err(|error| error.to_string())? {
             let code: u64 = row.functions.iter().sum();
             println!("\n{}: {} in all", row.name, row.instructions);

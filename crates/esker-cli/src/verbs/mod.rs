@@ -21,6 +21,7 @@ mod stat;
 mod sync;
 mod tree;
 mod umount;
+mod wasi_link;
 
 use std::io::Write as _;
 
@@ -71,6 +72,7 @@ enum Verb {
     Pack(Box<pack::Pack>),
     Repack(Box<repack::Repack>),
     Run(Box<run::Run>),
+    WasiLink(wasi_link::WasiLink),
     Ls(ls::Ls),
     Cat(cat::Cat),
     Stat(stat::Stat),
@@ -97,6 +99,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Pack(verb) => told(verb.json, verb.run()),
         Verb::Repack(verb) => told(verb.json, verb.run()),
         Verb::Run(verb) => told(false, verb.run()),
+        Verb::WasiLink(verb) => told(verb.json, verb.run()),
         Verb::Ls(verb) => told(verb.look.json, verb.run()),
         Verb::Cat(verb) => told(verb.look.json, verb.run()),
         Verb::Stat(verb) => told(verb.look.json, verb.run()),

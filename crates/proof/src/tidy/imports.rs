@@ -33,8 +33,18 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("esker-volume", &["esker", "esker-stone"], &["knot", "overlay"]),
     ("esker-embedded", &["esker"], &["knot", "ground", "memory", "posix"]),
     ("esker-wasi", &["esker"], &["knot", "posix"]),
-    ("esker-meter", &[], &[]),
-    ("esker-meter-guest", &["esker", "esker-embedded"], &["ground", "knot", "memory", "posix"]),
+    ("esker-wasi-link", &[], &[]),
+    (
+        "esker-polyfill",
+        &["esker", "esker-embedded", "esker-wasi"],
+        &["knot", "ground", "memory", "posix"],
+    ),
+    ("esker-meter", &["esker-wasi-link"], &[]),
+    (
+        "esker-meter-guest",
+        &["esker", "esker-embedded", "esker-polyfill"],
+        &["ground", "knot", "memory", "posix"],
+    ),
     (
         "esker-cli",
         &[
@@ -45,6 +55,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
             "esker-image",
             "esker-volume",
             "esker-wasi",
+            "esker-wasi-link",
         ],
         &["knot", "ground", "tree", "memory", "overlay", "posix"],
     ),

@@ -1,0 +1,186 @@
+//! Files brought up: which memory they lie in, what chance begins with, and what the environment says.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use esker::ground::{Heap, Memory};
+use esker::memory::{Home, OpenError, Options, Resident, Tuning};
+use esker::posix::Fs;
+use esker::{Attr, Ino, Kind};
+use esker_embedded::Stable;
+use esker_wasi::{Context, Errno, Seeded};
+use ic_stable_structures::DefaultMemoryImpl;
+use ic_stable_structures::memory_manager::{MemoryId, MemoryManager};
+
+use crate::canister::{Canister, now, trap};
+
+/// Files in any memory.
+type Files = Home<Resident<Box<dyn Memory>>>;
+/// The one program that there is.
+pub type Program = Context<Files, Canister>;
+
+/// What was brought up, if anything was.
+struct State {
+    /// The files, and whether they are kept.
+    files: Option<(Arc<Fs<Files>>, bool)>,
+    program: Option<Program>,
+}
+
+thread_local! {
+    static STATE: RefCell<State> = const { RefCell::new(State { files: None, program: None }) };
+}
+
+#[expect(
+    clippy::arc_with_non_send_sync,
+    reason = "a program shares its files; a canister has one thread"
+)]
+fn open(memory: Box<dyn Memory>) -> Result<Arc<Fs<Files>>, OpenError> {
+    let root = Attr::new(Kind::Directory, 0o755, 0, 0, Ino::ROOT, now());
+    let options = Options { size_max: u64::MAX, file_size_max: u64::MAX, root };
+    let home = Home::<Resident<_>>::open_with(memory, &options, &Tuning::USUAL)?;
+    Ok(Arc::new(Fs::new(home, now)))
+}
+
+/// What a program does before anybody has said where its files are stays on the heap: its runtime asks what it was
+/// given before anything else runs.
+fn open_nowhere() -> Result<Arc<Fs<Files>>, OpenError> {
+    open(Box::new(Heap::new()))
+}
+
+impl State {
+    fn start(&mut self, seed: &[u8], env: &[(&str, &str)]) -> Result<(), OpenError> {
+        let (fs, _) = match &self.files {
+            Some(files) => files,
+            None => self.files.insert((open_nowhere()?, false)),
+        };
+        let mut bytes = [0; 32];
+        bytes.iter_mut().zip(seed).for_each(|(byte, seed)| *byte = *seed);
+        let world = Canister { chance: Seeded::new(bytes) };
+        let mut program = Context::new(Arc::clone(fs), world);
+        for (name, value) in env {
+            // A name that no variable can have is left out.
+            let _ = program.env(name.as_bytes(), value.as_bytes());
+        }
+        // The root of a home is always there, and the first descriptor free.
+        let _ = program.give(b"/", b"/");
+        self.program = Some(program);
+        Ok(())
+    }
+}
+
+/// Runs a call on the program.
+pub fn with(call: impl FnOnce(&mut Program) -> esker_wasi::Result) -> i32 {
+    STATE.with(|state| {
+        let Ok(mut state) = state.try_borrow_mut() else { return Errno::Again.number().into() };
+        if state.program.is_none() && state.start(&[], &[]).is_err() {
+            return Errno::NoMemory.number().into();
+        }
+        let Some(program) = &mut state.program else { return Errno::NoMemory.number().into() };
+        call(program).map_or_else(Errno::number, |()| 0).into()
+    })
+}
+
+/// Files in this memory, or new ones in a memory of no bytes: what was opened before is closed.
+///
+/// # Errors
+/// See [`OpenError`]; the memory is left as it is, and so is everything else.
+pub fn try_init(
+    seed: &[u8],
+    env_pairs: &[(&str, &str)],
+    memory: impl Memory + 'static,
+) -> Result<(), OpenError> {
+    let files = open(Box::new(memory))?;
+    STATE.with(|state| {
+        let mut state = state.borrow_mut();
+        state.program = None;
+        state.files = Some((files, true));
+        state.start(seed, env_pairs)
+    })
+}
+
+fn or_trap(brought_up: Result<(), OpenError>) {
+    if let Err(error) = brought_up {
+        trap(&format!("the files cannot be opened: {error:?}"));
+    }
+}
+
+/// Files in all of the stable memory, unless another memory was given before; chance and environment anew.
+///
+/// Traps when the memory holds something else.
+pub fn init(seed: &[u8], env_pairs: &[(&str, &str)]) {
+    let kept = STATE.with(|state| matches!(state.borrow().files, Some((_, true))));
+    or_trap(match kept {
+        true => STATE.with(|state| state.borrow_mut().start(seed, env_pairs)),
+        false => try_init(seed, env_pairs, Stable::new(DefaultMemoryImpl::default())),
+    });
+}
+
+/// Files in this memory.
+///
+/// Traps when it holds something else.
+pub fn init_with_memory<M: ic_stable_structures::Memory + 'static>(
+    seed: &[u8],
+    env_pairs: &[(&str, &str)],
+    memory: M,
+) {
+    or_trap(try_init(seed, env_pairs, Stable::new(memory)));
+}
+
+/// Files in the first of these memories; the others are left alone.
+///
+/// Traps when it holds something else, or there is none.
+pub fn init_with_memory_manager<M: ic_stable_structures::Memory + 'static>(
+    seed: &[u8],
+    env_pairs: &[(&str, &str)],
+    memory_manager: &MemoryManager<M>,
+    memory_index_range: Range<u8>,
+) {
+    if memory_index_range.is_empty() {
+        trap("no memory for the files");
+    }
+    let memory = memory_manager.get(MemoryId::new(memory_index_range.start));
+    init_with_memory(seed, env_pairs, memory);
+}
+
+/// Chance begins anew with this seed; what is longer than 32 bytes of it does nothing.
+pub fn init_seed(seed: &[u8]) {
+    let mut bytes = [0; 32];
+    bytes.iter_mut().zip(seed).for_each(|(byte, seed)| *byte = *seed);
+    with(|program| {
+        program.world().chance = Seeded::new(bytes);
+        Ok(())
+    });
+}
+
+/// As [`init`] without an environment, for other languages.
+///
+/// # Safety
+/// `seed` points to `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raw_init(seed: *const u8, len: usize) {
+    // SAFETY: whoever calls says so.
+    init(unsafe { borrowed(seed, len) }, &[]);
+}
+
+/// As [`init_seed`], for other languages.
+///
+/// # Safety
+/// `seed` points to `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raw_init_seed(seed: *const u8, len: usize) {
+    // SAFETY: whoever calls says so.
+    init_seed(unsafe { borrowed(seed, len) });
+}
+
+/// Bytes of another language, which may point nowhere where there are none.
+///
+/// # Safety
+/// `bytes` points to `len` of them, which stay as they are.
+unsafe fn borrowed<'a>(bytes: *const u8, len: usize) -> &'a [u8] {
+    if len == 0 || bytes.is_null() {
+        return &[];
+    }
+    // SAFETY: whoever calls says so.
+    unsafe { core::slice::from_raw_parts(bytes, len) }
+}

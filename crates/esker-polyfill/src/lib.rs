@@ -1,0 +1,20 @@
+//! WASI inside of a canister: programs of plain `std::fs`, over files in stable memory.
+//!
+//! Above: a canister that calls one of the `init` functions in its own `init` and `post_upgrade`, is built for
+//! wasm32-wasip1, and then linked by `esker wasi-link`, so that its calls of WASI come here. Below: `esker-wasi` over
+//! the embedded home. Functions have the names that they have in `ic-wasi-polyfill`. Invariant: what a call that
+//! returned did is in the stable memory; what is here on the heap may be lost between any two calls.
+
+#[cfg(target_family = "wasm")]
+mod calls;
+#[cfg(target_family = "wasm")]
+mod canister;
+#[cfg(target_family = "wasm")]
+mod init;
+#[cfg(target_family = "wasm")]
+mod own;
+
+#[cfg(target_family = "wasm")]
+pub use init::{
+    init, init_seed, init_with_memory, init_with_memory_manager, raw_init, raw_init_seed, try_init,
+};

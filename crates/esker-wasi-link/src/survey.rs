@@ -1,0 +1,142 @@
+//! What must be known of a module before anything in it is redirected.
+
+use std::collections::BTreeMap;
+
+use wasmparser::{ExternalKind, FuncType, Parser, Payload, TypeRef};
+
+use crate::{Error, Left, PREFIX, PREVIEW1, Why};
+
+/// An import, in its place.
+struct Import {
+    module: String,
+    name: String,
+    /// Of a function: its number, and its type.
+    function: Option<(u32, u32)>,
+}
+
+/// A module's types, imports, functions and exports.
+#[derive(Default)]
+pub struct Survey {
+    types: Vec<Option<FuncType>>,
+    imports: Vec<Import>,
+    /// The type of every function, imported ones first.
+    functions: Vec<u32>,
+    imported: u32,
+    /// What is linked in, by the name that it has in WASI.
+    linked_in: BTreeMap<String, u32>,
+    pub has_initialize: bool,
+}
+
+/// One import to redirect.
+pub struct Found {
+    pub name: String,
+    /// The imported function.
+    pub from: u32,
+    /// The one that is linked in.
+    pub to: u32,
+}
+
+/// What shall become of the imports.
+#[derive(Default)]
+pub struct Plan {
+    pub redirected: Vec<Found>,
+    pub left: Vec<Left>,
+}
+
+impl Survey {
+    pub fn of(module: &[u8]) -> Result<Self, Error> {
+        let mut found = Self::default();
+        for payload in Parser::new(0).parse_all(module) {
+            match payload? {
+                Payload::TypeSection(section) => {
+                    for group in section {
+                        found.types.extend(group?.into_types().map(|kind| {
+                            match kind.composite_type.inner {
+                                wasmparser::CompositeInnerType::Func(kind) => Some(kind),
+                                _ => None,
+                            }
+                        }));
+                    }
+                }
+                Payload::ImportSection(section) => {
+                    for import in section.into_imports() {
+                        let import = import?;
+                        let function = match import.ty {
+                            TypeRef::Func(kind) => Some(found.function(kind)),
+                            _ => None,
+                        };
+                        let (module, name) = (import.module.to_owned(), import.name.to_owned());
+                        found.imports.push(Import { module, name, function });
+                    }
+                    found.imported = found.functions.len() as u32;
+                }
+                Payload::FunctionSection(section) => {
+                    for kind in section {
+                        found.function(kind?);
+                    }
+                }
+                Payload::ExportSection(section) => {
+                    for export in section {
+                        let export = export?;
+                        found.has_initialize |= export.name == "_initialize";
+                        if export.kind == ExternalKind::Func
+                            && let Some(name) = export.name.strip_prefix(PREFIX)
+                        {
+                            found.linked_in.insert(name.to_owned(), export.index);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// One more function; its number and its type.
+    fn function(&mut self, kind: u32) -> (u32, u32) {
+        self.functions.push(kind);
+        (self.functions.len() as u32 - 1, kind)
+    }
+
+    /// How many functions there are.
+    pub fn functions(&self) -> u32 {
+        self.functions.len() as u32
+    }
+
+    fn same_type(&self, one: u32, other: u32) -> bool {
+        let kind = |index: u32| self.types.get(index as usize).and_then(Option::as_ref);
+        kind(one).is_some() && kind(one) == kind(other)
+    }
+
+    pub fn plan(&self) -> Plan {
+        let mut plan = Plan::default();
+        for import in &self.imports {
+            match self.target(import) {
+                Ok((from, to)) => {
+                    plan.redirected.push(Found { name: import.name.clone(), from, to });
+                }
+                Err(why) => {
+                    let name = format!("{}.{}", import.module, import.name);
+                    plan.left.push(Left { name, why });
+                }
+            }
+        }
+        plan
+    }
+
+    /// The imported function and the one that is linked in, or why there are not both.
+    fn target(&self, import: &Import) -> Result<(u32, u32), Option<Why>> {
+        if import.module != PREVIEW1 {
+            return Err(import.module.starts_with("wasi").then_some(Why::OtherVersion));
+        }
+        let (from, kind) = import.function.ok_or(Some(Why::OtherVersion))?;
+        let to = self.linked_in.get(&import.name).copied().ok_or(Some(Why::Missing))?;
+        // One that is imported itself leads nowhere.
+        if to < self.imported {
+            return Err(Some(Why::Missing));
+        }
+        let same =
+            self.functions.get(to as usize).is_some_and(|other| self.same_type(kind, *other));
+        if same { Ok((from, to)) } else { Err(Some(Why::OtherType)) }
+    }
+}
