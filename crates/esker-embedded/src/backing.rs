@@ -7,6 +7,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use esker::ground::Memory;
+use esker::limits::FILE_SIZE_MAX;
 use esker::{Error, Result, Time, layout};
 
 layout! {
@@ -106,6 +107,8 @@ pub(crate) struct Backed {
     stale: u64,
     /// The time of the last change that the inode has.
     changed: Option<Time>,
+    /// It grows no longer than that.
+    size_max: u64,
 }
 
 impl Backed {
@@ -122,7 +125,8 @@ impl Backed {
             Backing::Kept => (START, kept_size(&*memory)?),
         };
         let kept = backing == Backing::Kept;
-        Ok(Self { memory, start, size, kept, stale: has.saturating_sub(start), changed: None })
+        let stale = has.saturating_sub(start);
+        Ok(Self { memory, start, size, kept, stale, changed: None, size_max: FILE_SIZE_MAX })
     }
 
     /// A memory without bytes gets its head.
@@ -169,10 +173,20 @@ impl Backed {
         Ok(len)
     }
 
-    /// Bytes to `at`, all of them; the file may become no longer than `size_max`.
-    pub(crate) fn write(&mut self, at: u64, source: &[u8], size_max: u64) -> Result<()> {
-        let end = at.checked_add(source.len() as u64).filter(|&end| end <= size_max);
-        let end = end.ok_or(Error::FileTooBig)?;
+    /// Another limit; what is longer stays.
+    pub(crate) const fn set_size_max(&mut self, size_max: u64) {
+        self.size_max = size_max;
+    }
+
+    /// Whether it may end there.
+    fn may_reach(&self, end: u64) -> Result<()> {
+        if end <= self.size.max(self.size_max) { Ok(()) } else { Err(Error::FileTooBig) }
+    }
+
+    /// Bytes to `at`, all of them.
+    pub(crate) fn write(&mut self, at: u64, source: &[u8]) -> Result<()> {
+        let end = at.checked_add(source.len() as u64).ok_or(Error::FileTooBig)?;
+        self.may_reach(end)?;
         if source.is_empty() {
             return Ok(());
         }
@@ -186,14 +200,25 @@ impl Backed {
     }
 
     /// So many bytes; new ones are zero.
-    pub(crate) fn set_len(&mut self, len: u64, size_max: u64) -> Result<()> {
-        if len > size_max {
-            return Err(Error::FileTooBig);
-        }
+    pub(crate) fn set_len(&mut self, len: u64) -> Result<()> {
+        self.may_reach(len)?;
         if len > self.size {
             self.make_room(len)?;
             self.clear(self.size, len)?;
         }
+        self.set_size(len)
+    }
+
+    /// So many bytes and no others, which `fill` tells to where it is given them. The memory is whole before and after.
+    pub(crate) fn replace(
+        &mut self,
+        len: u64,
+        fill: impl FnOnce(&mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        self.may_reach(len)?;
+        self.make_room(len)?;
+        self.stale = self.stale.max(len);
+        fill(&mut |at, source| self.memory.write(self.start + at, source))?;
         self.set_size(len)
     }
 

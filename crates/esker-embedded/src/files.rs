@@ -20,7 +20,7 @@ pub(crate) const ME: Caller<'static> = Caller::ROOT;
 pub struct Settings {
     /// Most bytes of the memory.
     pub size_max: u64,
-    /// Largest file, in bytes. Longer ones that are there stay.
+    /// Largest file, in bytes. Longer ones that are there stay. For one file alone: [`Files::set_size_limit`].
     pub file_size_max: u64,
     /// Pages of 4 KiB at hand on the heap: more are faster where more is in use than fits.
     pub cache_pages: usize,
@@ -172,7 +172,7 @@ impl<M: Memory> Files<M> {
         self.fs.open(&ME, node.ino, flags)?;
         match backed {
             Some(backed) if how.truncate => {
-                backed.set_len(0, self.file_size_max)?;
+                backed.set_len(0)?;
                 self.touch_mounted(node.ino)
             }
             _ => Ok(()),
@@ -257,7 +257,7 @@ impl<M: Memory> Files<M> {
             handle.written = true;
             return self.fs.write(ino, at, source, false);
         };
-        backed.write(at, source, self.file_size_max)?;
+        backed.write(at, source)?;
         self.touch_mounted(ino)?;
         Ok(source.len())
     }
@@ -314,7 +314,7 @@ impl<M: Memory> Files<M> {
             return Err(Error::BadHandle);
         }
         if let Some(backed) = self.mounts.get(handle.ino) {
-            backed.set_len(len, self.file_size_max)?;
+            backed.set_len(len)?;
             return self.touch_mounted(handle.ino);
         }
         self.fs.setattr(&ME, handle.ino, &SetAttr { size: Some(len), ..SetAttr::default() })?;
@@ -332,6 +332,30 @@ impl<M: Memory> Files<M> {
             Some(_) => Err(Error::Invalid),
             None => self.fs.fallocate(&ME, handle.ino, Allocate::Reserve, at, len),
         }
+    }
+
+    /// From now on the file grows no longer than so many bytes, whoever writes to it; without a number, as long as any
+    /// ([`Settings::file_size_max`]). A file that is longer stays. The memory keeps it, as the extended attribute
+    /// `trusted.esker.size_max`.
+    ///
+    /// # Errors
+    /// `BadHandle` when it is not open for writing; `NoSpace`.
+    pub fn set_size_limit(&mut self, fd: Fd, size_max: Option<u64>) -> Result<()> {
+        let handle = *self.handles.get(fd)?;
+        if !handle.write {
+            return Err(Error::BadHandle);
+        }
+        self.fs.set_size_limit(&ME, handle.ino, size_max)?;
+        self.limit_mounted(handle.ino)
+    }
+
+    /// The limit that [`Files::set_size_limit`] gave it.
+    ///
+    /// # Errors
+    /// `BadHandle`; `IsDirectory`, `Invalid` for what has no size.
+    pub fn size_limit(&mut self, fd: Fd) -> Result<Option<u64>> {
+        let ino = self.handles.get(fd)?.ino;
+        self.fs.size_limit(ino)
     }
 
     /// Locks an open file, or changes or lets go of its lock (`None`); closing it does so too.

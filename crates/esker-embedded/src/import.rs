@@ -191,6 +191,10 @@ impl<M: Memory> Import<'_, M> {
         }
         self.from.close(from).map_err(|error| source(path, error))?;
         self.to.set_len(fd, metadata.size).map_err(|error| target(path, error))?;
+        if let Some(size_max) = metadata.maximum_size_allowed {
+            let limited = self.to.set_size_limit(fd, Some(size_max));
+            limited.map_err(|error| target(path, error))?;
+        }
         self.done.files += 1;
         self.set_times(path, fd, &metadata)
     }

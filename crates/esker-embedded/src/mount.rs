@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use esker::ground::Memory;
-use esker::posix::{SetAttr, SetTime};
+use esker::posix::{New, SetAttr, SetTime};
 use esker::{Attr, Error, Ino, Kind, Result};
 
 use crate::backing::{Backed, Backing, MountError};
@@ -96,7 +96,7 @@ impl<M: Memory> Files<M> {
         }
         self.fs.hold(ino)?;
         self.mounts.mounts.push(Mount { ino, backed });
-        Ok(())
+        Ok(self.limit_mounted(ino)?)
     }
 
     fn mountable(&self, ino: Ino) -> Result<()> {
@@ -119,45 +119,43 @@ impl<M: Memory> Files<M> {
         Ok(backed.into_memory())
     }
 
-    /// Copies a mounted file's bytes into the file below.
+    /// A mounted file grows no longer than it may itself, nor than any may.
+    pub(crate) fn limit_mounted(&mut self, ino: Ino) -> Result<()> {
+        if let Some(backed) = self.mounts.get(ino) {
+            let own = self.fs.size_limit(ino)?.unwrap_or(u64::MAX);
+            backed.set_size_max(own.min(self.file_size_max));
+        }
+        Ok(())
+    }
+
+    /// A mounted file's bytes become those of the file below, all at once. Until then there are both.
     ///
     /// # Errors
-    /// `Invalid` when it is not mounted; `NoSpace`: then only the first of them were copied.
+    /// `Invalid` when it is not mounted; `NoSpace`, `FileTooBig`: then the file below has what it had.
     pub fn store_mounted(&mut self, from: Fd, path: &[u8]) -> Result<()> {
         let ino = self.mounted(from, path)?;
         let (fs, backed) = (&self.fs, self.mounts.get(ino).ok_or(Error::Invalid)?);
-        let mut buffer = alloc::vec![0; COPY_LEN];
-        let mut at = 0;
-        loop {
-            let len = backed.read(at, &mut buffer)?;
-            if len == 0 {
-                break;
-            }
-            fs.write(ino, at, &buffer[..len], false)?;
-            at += len as u64;
-        }
-        fs.setattr(&ME, ino, &SetAttr { size: Some(at), ..SetAttr::default() })?;
-        fs.trim(ino)
+        // Without a name: if this ends in between, it goes when the home is opened next.
+        let new = New { kind: Kind::File, perm: 0o600, umask: 0, rdev: 0 };
+        let fresh = fs.tmpfile(&ME, Ino::ROOT, new)?.ino;
+        let read = |at, target: &mut [u8]| backed.read(at, target);
+        let stored = copy(read, |at, source| fs.write(fresh, at, source, false).map(drop))
+            .and_then(|()| fs.replace_content(&ME, fresh, ino));
+        fs.forget(fresh, 1);
+        stored
     }
 
-    /// Copies the bytes of the file below into the memory of a mounted one.
+    /// The bytes of the file below become those of a mounted one, all at once where its memory is whole after a kill
+    /// or a trap.
     ///
     /// # Errors
-    /// `Invalid` when it is not mounted; what the memory says: then only the first of them were copied.
+    /// `Invalid` when it is not mounted; `NoSpace`, `FileTooBig`: then it has what it had. What the memory says when it
+    /// fails to be written.
     pub fn init_mounted(&mut self, from: Fd, path: &[u8]) -> Result<()> {
         let ino = self.mounted(from, path)?;
         let (fs, backed) = (&self.fs, self.mounts.get(ino).ok_or(Error::Invalid)?);
-        let mut buffer = alloc::vec![0; COPY_LEN];
-        let mut at = 0;
-        loop {
-            let len = fs.peek(ino, at, &mut buffer)?;
-            if len == 0 {
-                break;
-            }
-            backed.write(at, &buffer[..len], self.file_size_max)?;
-            at += len as u64;
-        }
-        backed.set_len(at, self.file_size_max)
+        let size = fs.getattr(ino)?.size;
+        backed.replace(size, |write| copy(|at, target| fs.peek(ino, at, target), write))
     }
 
     fn mounted(&self, from: Fd, path: &[u8]) -> Result<Ino> {
@@ -176,7 +174,7 @@ impl<M: Memory> Files<M> {
         if handle.append {
             handle.at = backed.size();
         }
-        backed.write(handle.at, source, self.file_size_max)?;
+        backed.write(handle.at, source)?;
         handle.at += source.len() as u64;
         if backed.changed() != Some(self.fs.now()) {
             self.touch_mounted(ino)?;
@@ -192,5 +190,22 @@ impl<M: Memory> Files<M> {
         }
         let mtime = Some(SetTime::At(now));
         self.fs.setattr(&ME, ino, &SetAttr { mtime, ..SetAttr::default() }).map(drop)
+    }
+}
+
+/// Copies bytes from the first on, until there are no more.
+fn copy(
+    read: impl Fn(u64, &mut [u8]) -> Result<usize>,
+    mut write: impl FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut buffer = alloc::vec![0; COPY_LEN];
+    let mut at = 0;
+    loop {
+        let len = read(at, &mut buffer)?;
+        if len == 0 {
+            return Ok(());
+        }
+        write(at, &buffer[..len])?;
+        at += len as u64;
     }
 }

@@ -3,7 +3,7 @@
 use esker::ground::{Heap, Memory};
 use esker::memory::OpenError;
 use esker::{Error, Time};
-use esker_embedded::{Fd, Files, Lock, Open, Settings};
+use esker_embedded::{Backing, Fd, Files, Lock, Open, Settings};
 
 fn now() -> Time {
     Time { secs: 5, nanos: 0 }
@@ -48,6 +48,45 @@ fn limits_are_told_and_nothing_is_written_past_them() {
         files.write(file, &[4; 100_000]).err()
     });
     assert_eq!(full, Some(Error::NoSpace));
+    assert_eq!(files.fs().store().check(), []);
+}
+
+#[test]
+fn a_file_s_own_limit_is_kept_with_it() {
+    let memory = Heap::new();
+    let open = || Files::open_memory(&memory, now).unwrap();
+    let mut files = open();
+    let file = files.open(Fd::ROOT, b"file", Open::CREATE).unwrap();
+    assert_eq!(files.write(file, &[1; 2000]), Ok(2000));
+    assert_eq!(files.write(file, &[1; 2000]), Ok(2000), "warm from here on");
+    assert_eq!(files.size_limit(file), Ok(None));
+    files.set_size_limit(file, Some(5000)).unwrap();
+    assert_eq!(files.write(file, &[2; 1001]), Err(Error::FileTooBig));
+    assert_eq!(files.write(file, &[2; 900]), Ok(900));
+    assert_eq!(files.write(file, &[3; 101]), Err(Error::FileTooBig), "twice in the same time");
+    // An upgrade, and another handle.
+    drop(files);
+    let mut files = open();
+    let file = files.open(Fd::ROOT, b"file", Open::WRITE).unwrap();
+    assert_eq!(files.size_limit(file), Ok(Some(5000)));
+    assert_eq!(files.write_at(file, 4900, &[3; 101]), Err(Error::FileTooBig));
+    assert_eq!(files.set_len(file, 5001), Err(Error::FileTooBig));
+    assert_eq!(files.reserve(file, 0, 5001), Err(Error::FileTooBig));
+    assert_eq!(files.set_len(file, 5000), Ok(()));
+    // What is longer than a new limit stays, and gets no longer.
+    files.set_size_limit(file, Some(10)).unwrap();
+    assert_eq!(files.write_at(file, 4000, &[4; 1000]), Ok(1000));
+    assert_eq!(files.write_at(file, 4000, &[4; 1001]), Err(Error::FileTooBig));
+    files.mount(Fd::ROOT, b"file", Box::new(Heap::new()), Backing::Kept).unwrap();
+    assert_eq!(files.write_at(file, 0, &[5; 11]), Err(Error::FileTooBig), "mounted too");
+    assert_eq!(files.write_at(file, 0, &[5; 10]), Ok(10));
+    files.set_size_limit(file, None).unwrap();
+    assert_eq!(files.write_at(file, 0, &[5; 11]), Ok(11));
+    files.unmount(Fd::ROOT, b"file").unwrap();
+    assert_eq!((files.size_limit(file), files.set_len(file, 100_000)), (Ok(None), Ok(())));
+    let reader = files.open(Fd::ROOT, b"file", Open::READ).unwrap();
+    assert_eq!(files.set_size_limit(reader, Some(1)), Err(Error::BadHandle));
+    assert_eq!(files.size_limit(Fd::ROOT), Err(Error::IsDirectory));
     assert_eq!(files.fs().store().check(), []);
 }
 

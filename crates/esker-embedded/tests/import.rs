@@ -55,6 +55,9 @@ fn earlier_life(manager: &Manager, kind: ChunkType, size: Option<ChunkSize>) {
     put(&mut fs, "a/b/deep", &[(0, &bytes(5, 5000))], 5000);
     let linked = fs.create_hard_link(root, "a/b/deep", root, "a/link").unwrap();
     fs.close(linked).unwrap();
+    let limited = fs.open(root, "small", FdStat::default(), OpenFlags::empty(), 21).unwrap();
+    fs.set_file_size_limit(limited, 7777).unwrap();
+    fs.close(limited).unwrap();
     for number in 0..300 {
         put(
             &mut fs,
@@ -97,6 +100,8 @@ fn every_kind_of_chunk_comes_over() {
         let mut files = Files::open_memory(ours(), || Time { secs: 99, nanos: 0 }).unwrap();
         assert!(get(&mut files, "empty").is_empty());
         assert_eq!(get(&mut files, "small"), bytes(1, 100));
+        let limited = files.open(Fd::ROOT, b"small", Open::READ).unwrap();
+        assert_eq!(files.size_limit(limited), Ok(Some(7777)));
         assert_eq!(get(&mut files, "large"), bytes(2, 700_000));
         let mut sparse = vec![0; 12_000_000];
         sparse[5..9005].copy_from_slice(&bytes(3, 9000));

@@ -28,6 +28,8 @@ fn call<M: Memory>(files: &mut Files<M>, open: &mut Fd, step: u64) -> Result<()>
     let bytes = vec![step as u8 + 1; 700 * step as usize];
     match step % 8 {
         0 => *open = files.open(Fd::ROOT, name.as_bytes(), Open::CREATE)?,
+        // In its record, as small files are.
+        1 if step % 16 == 1 => assert_eq!(files.write(*open, &[step as u8; 300])?, 300),
         3 => files.set_len(*open, 300 * step)?,
         5 => files.close(*open)?,
         6 => {

@@ -1,9 +1,9 @@
 //! Files backed by a memory of their own.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use esker::ground::{Heap, Memory};
-use esker::{Error, Time};
+use esker::ground::{Heap, Memory, Undo};
+use esker::{Error, Result, Time};
 use esker_embedded::{Backing, BackingHead, Fd, Files, MountError, Open, Settings, Whence};
 
 type Here = Files<&'static Heap>;
@@ -19,17 +19,51 @@ fn memory() -> &'static Heap {
     Box::leak(Box::new(Heap::new()))
 }
 
+/// A memory that comes to its end in a write, of which half is done.
+#[derive(Clone, Copy)]
+struct Mortal {
+    memory: &'static Heap,
+    /// Writes until then, of all that share a fate.
+    left: &'static AtomicU64,
+}
+
+impl Memory for Mortal {
+    fn size(&self) -> u64 {
+        self.memory.size()
+    }
+
+    fn grow(&self, size: u64) -> Result<()> {
+        self.memory.grow(size)
+    }
+
+    fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        self.memory.read(at, target)
+    }
+
+    fn write(&self, at: u64, source: &[u8]) -> Result<()> {
+        match self.left.load(Ordering::Relaxed) {
+            0 => return Err(Error::Io),
+            left => self.left.store(left - 1, Ordering::Relaxed),
+        }
+        if self.left.load(Ordering::Relaxed) > 0 {
+            return self.memory.write(at, source);
+        }
+        self.memory.write(at, &source[..source.len() / 2])?;
+        Err(Error::Io)
+    }
+}
+
 fn files(memory: &'static Heap) -> Here {
     Files::open_memory(memory, now).unwrap()
 }
 
-fn put(files: &mut Here, path: &[u8], bytes: &[u8]) {
+fn put<M: Memory>(files: &mut Files<M>, path: &[u8], bytes: &[u8]) {
     let file = files.open(Fd::ROOT, path, Open::EMPTY).unwrap();
     assert_eq!(files.write(file, bytes), Ok(bytes.len()));
     files.close(file).unwrap();
 }
 
-fn get(files: &mut Here, path: &[u8]) -> Vec<u8> {
+fn get<M: Memory>(files: &mut Files<M>, path: &[u8]) -> Vec<u8> {
     let file = files.open(Fd::ROOT, path, Open::READ).unwrap();
     let size = files.stat(file).unwrap().size;
     assert_eq!(files.stat_path(Fd::ROOT, path, true).unwrap().size, size);
@@ -188,4 +222,108 @@ fn a_full_memory_refuses_what_does_not_fit() {
     assert_eq!(files.set_len(file, 1 << 40), Err(Error::NoSpace));
     let bytes = get(&mut files, b"f");
     assert!(bytes == [1; 60_000]);
+}
+
+/// Ends the copying from or to a mounted file at one write after the other, and comes back: each time what there was
+/// before, or what was copied. How many ends there were.
+fn end_in_between(store: bool) -> u64 {
+    let (small, large) = (vec![1; 9000], vec![2; 300_000]);
+    for last in 1.. {
+        let left: &AtomicU64 = Box::leak(Box::new(AtomicU64::new(u64::MAX)));
+        let [home, home_log, own, own_log] = [(); 4].map(|()| Mortal { memory: memory(), left });
+        let open = || Files::open_memory(Undo::open(home, home_log).unwrap(), now).unwrap();
+        let own = || Box::new(Undo::open(own, own_log).unwrap());
+        let (below, above) = if store { (&small, &large) } else { (&large, &small) };
+        let mut files = open();
+        put(&mut files, b"db", below);
+        files.mount(Fd::ROOT, b"db", own(), Backing::Kept).unwrap();
+        put(&mut files, b"db", above);
+        left.store(last, Ordering::Relaxed);
+        let done = match store {
+            true => files.store_mounted(Fd::ROOT, b"db"),
+            false => files.init_mounted(Fd::ROOT, b"db"),
+        };
+        drop(files);
+        left.store(u64::MAX, Ordering::Relaxed);
+        let mut later = open();
+        assert_eq!(later.fs().store().check(), []);
+        if !store {
+            later.mount(Fd::ROOT, b"db", own(), Backing::Kept).unwrap();
+        }
+        let found = get(&mut later, b"db");
+        if done.is_ok() {
+            assert!(found == large);
+            return last - 1;
+        }
+        assert!(found == small || found == large, "ended at write {last}: {}", found.len());
+        // What was copied and not used goes.
+        later.open(Fd::ROOT, b"other", Open::CREATE).unwrap();
+        assert!(later.space().inodes == 3, "ended at write {last}");
+    }
+    unreachable!()
+}
+
+#[test]
+fn copying_from_and_to_a_mounted_file_is_whole_or_absent() {
+    assert!(end_in_between(true) > 20);
+    assert!(end_in_between(false) > 20);
+}
+
+/// Nothing of it stays when there is no room for both.
+#[test]
+fn what_cannot_be_copied_leaves_what_there_was() {
+    let settings = Settings { size_max: 1 << 20, ..Settings::default() };
+    let mut files = Files::open_memory_with(memory(), now, &settings).unwrap();
+    put(&mut files, b"f", b"below");
+    files.mount(Fd::ROOT, b"f", Box::new(memory()), Backing::Kept).unwrap();
+    put(&mut files, b"f", &[7; 2 << 20]);
+    let used = files.space().used;
+    assert_eq!(files.store_mounted(Fd::ROOT, b"f"), Err(Error::NoSpace));
+    assert_eq!(get(&mut files, b"f").len(), 2 << 20);
+    files.unmount(Fd::ROOT, b"f").unwrap();
+    assert_eq!(get(&mut files, b"f"), b"below");
+    assert!(files.space().used <= used + 65_536);
+    let narrow = esker::ground::Region::new(Heap::new(), 0, 8192).unwrap();
+    files.mount(Fd::ROOT, b"f", Box::new(narrow), Backing::Kept).unwrap();
+    put(&mut files, b"f", b"above");
+    let file = files.open(Fd::ROOT, b"g", Open::CREATE).unwrap();
+    files.write(file, &[1; 10_000]).unwrap();
+    let narrow = files.unmount(Fd::ROOT, b"f").unwrap();
+    files.mount(Fd::ROOT, b"g", narrow, Backing::Kept).unwrap();
+    assert_eq!(files.init_mounted(Fd::ROOT, b"g"), Err(Error::NoSpace));
+    assert_eq!(get(&mut files, b"g"), b"above");
+    assert_eq!(files.fs().store().check(), []);
+}
+
+/// A memory that any version wrote is mounted by all later ones, and can be changed. `ESKER_GOLDEN=1` writes down the
+/// one of this version, for when there is a new one.
+#[test]
+fn golden_memories_are_mounted_for_ever() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let bytes: Vec<u8> = (0..3000_u32).map(|index| (index % 251) as u8).collect();
+    if std::env::var_os("ESKER_GOLDEN").is_some() {
+        let own = memory();
+        let mut files = files(memory());
+        files.mount(Fd::ROOT, b"f", Box::new(own), Backing::Kept).unwrap();
+        put(&mut files, b"f", &bytes);
+        let mut stored = vec![0; 8192];
+        let len = stored.len().min(own.size() as usize);
+        own.read(0, &mut stored[..len]).unwrap();
+        std::fs::write(folder.join("v1.file"), &stored[..len]).unwrap();
+    }
+    let mut versions = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let stored = std::fs::read(file.unwrap().path()).unwrap();
+        let own = memory();
+        own.grow(stored.len() as u64).unwrap();
+        own.write(0, &stored).unwrap();
+        let mut files = files(memory());
+        files.mount(Fd::ROOT, b"f", Box::new(own), Backing::Kept).unwrap();
+        assert!(get(&mut files, b"f") == bytes);
+        let file = files.open(Fd::ROOT, b"f", Open { append: true, ..Open::READ }).unwrap();
+        files.write(file, &[9; 70_000]).unwrap();
+        assert!(get(&mut files, b"f")[3000..] == [9; 70_000]);
+        versions += 1;
+    }
+    assert!(versions > 0, "no golden memory");
 }

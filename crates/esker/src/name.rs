@@ -12,11 +12,12 @@ impl<'a> Name<'a> {
     ///
     /// # Errors
     /// `NameTooLong` over 255 bytes; `Invalid` when empty, `.`, `..`, or with a `/` or NUL in it.
+    #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() > NAME_LEN_MAX {
             return Err(Error::NameTooLong);
         }
-        let reserved = bytes.is_empty() || bytes == b"." || bytes == b"..";
+        let reserved = matches!(bytes, [] | b"." | b"..");
         if reserved || !plain(bytes) {
             return Err(Error::Invalid);
         }
@@ -31,6 +32,7 @@ impl<'a> Name<'a> {
 }
 
 /// Whether there is neither a `/` nor a NUL, eight bytes at a time, the last eight of which may overlap those before.
+#[inline]
 fn plain(bytes: &[u8]) -> bool {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const SLASHES: u64 = u64::from_ne_bytes([b'/'; 8]);

@@ -1,7 +1,7 @@
 //! chmod, chown, truncate, utimens: one call, any of them together.
 
 use super::acl;
-use super::create::changed;
+use super::create::change;
 use super::{Access, Caller, Fs};
 use crate::attr::{Attr, Flags, Kind, Time};
 use crate::error::{Error, Result};
@@ -62,7 +62,7 @@ impl<S: Store> Fs<S> {
         }
         change_owner(caller, &mut attr, set);
         if set.size.is_some() && set.kill_priv {
-            attr = without_set_id(attr);
+            drop_set_id(&mut attr);
         }
         if let Some(perm) = set.perm {
             attr.perm = perm & 0o7777;
@@ -77,7 +77,7 @@ impl<S: Store> Fs<S> {
         }
         set_times(&mut attr, set, now);
         if set.uid.is_some() || set.gid.is_some() || set.size.is_some() {
-            attr = super::xattr::push_without_capability(&mut batch, ino, attr)?;
+            super::xattr::drop_capability(&mut batch, ino, &mut attr)?;
         }
         batch.push(Change::Set { ino, attr });
         self.store.commit(&batch)?;
@@ -133,8 +133,9 @@ impl<S: Store> Fs<S> {
         if len > FILE_SIZE_MAX {
             return Err(Error::FileTooBig);
         }
+        self.may_reach(ino, attr, len)?;
         if len != attr.size {
-            *attr = changed(*attr, now);
+            change(attr, now);
         }
         batch.push(Change::Cut { ino, len });
         Ok(())
@@ -185,8 +186,12 @@ fn set_times(attr: &mut Attr, set: &SetAttr, now: Time) {
 }
 
 /// After a write by somebody who may not keep them: set-user-id, and set-group-id where the group may execute.
-pub(super) const fn without_set_id(attr: Attr) -> Attr {
-    let keeps_sgid = attr.perm & GROUP_EXEC == 0;
-    let mask = if keeps_sgid { !SET_UID } else { !(SET_UID | SET_GID) };
-    Attr { perm: attr.perm & mask, ..attr }
+pub(super) const fn drop_set_id(attr: &mut Attr) {
+    attr.perm = without_set_id(attr.perm);
+}
+
+/// Permission bits after that.
+pub(super) const fn without_set_id(perm: u16) -> u16 {
+    let keeps_sgid = perm & GROUP_EXEC == 0;
+    perm & if keeps_sgid { !SET_UID } else { !(SET_UID | SET_GID) }
 }

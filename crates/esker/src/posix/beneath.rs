@@ -188,11 +188,8 @@ impl<S: Store> Fs<S> {
         if path.first() == Some(&b'/') || path.len() > PATH_LEN_MAX {
             return None;
         }
-        let (dir, left) = self.descend(caller, from, path);
-        match plain(left) {
-            Some((name, b"")) => Some((dir, name)),
-            _ => None,
-        }
+        let (dir, _, name) = self.descend(caller, from, path);
+        name.map(|name| (dir, name))
     }
 
     fn reach(

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::acl::{self, Acl};
+use super::attrs::without_set_id;
 use super::locks::Mode;
 use super::{Caller, Fs, Node};
 use crate::attr::{Attr, Flags, Kind, Time};
@@ -10,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::ids::Ino;
 use crate::limits::{LINKS_MAX, SYMLINK_LEN_MAX};
 use crate::name::{Name, XattrName};
-use crate::store::{Batch, Change, Store};
+use crate::store::{Batch, Change, Store, Use};
 
 /// What a new inode shall be.
 #[derive(Clone, Copy, Debug)]
@@ -159,10 +160,16 @@ impl<S: Store> Fs<S> {
         }
         batch.push(Change::Link { dir, name, ino, kind: new.kind });
         let nlink = dir_attr.nlink + u32::from(directory);
-        let attr = changed(Attr { nlink, ..*dir_attr }, born.attr.btime);
+        let mut attr = Attr { nlink, ..*dir_attr };
+        change(&mut attr, born.attr.btime);
         batch.push(Change::Set { ino: dir, attr });
         self.store.commit(&batch)?;
         self.holds.add(ino);
+        let plain = new.kind == Kind::File && without_set_id(born.attr.perm) == born.attr.perm;
+        if plain && self.store.warms() {
+            // What is written now leaves the times as they are.
+            self.store.warm(ino, Use::Write, born.attr.btime);
+        }
         let attr = if target.is_some() { self.store.attr(ino)? } else { born.attr };
         Ok(Node { ino, attr })
     }
@@ -246,7 +253,8 @@ impl<S: Store> Fs<S> {
     }
 }
 
-/// An inode whose content changed just now.
-pub(super) const fn changed(attr: Attr, now: Time) -> Attr {
-    Attr { mtime: now, ctime: now, ..attr }
+/// The inode's content changes now.
+#[inline]
+pub(super) const fn change(attr: &mut Attr, now: Time) {
+    (attr.mtime, attr.ctime) = (now, now);
 }

@@ -1,7 +1,8 @@
 //! Open, read, write, and where the holes are.
 
-use super::attrs::without_set_id;
-use super::create::changed;
+use super::attrs::{drop_set_id, without_set_id};
+use super::create::change;
+use super::limit::LIMITED;
 use super::{Access, Caller, Fs};
 use crate::attr::{Attr, Flags, Kind, Time};
 use crate::error::{Error, Result};
@@ -71,11 +72,16 @@ impl<S: View> Fs<S> {
     /// The attributes of a regular file.
     pub(super) fn file(&self, ino: Ino) -> Result<Attr> {
         let attr = self.getattr(ino)?;
-        match attr.kind {
-            Kind::File => Ok(attr),
-            Kind::Directory => Err(Error::IsDirectory),
-            _ => Err(Error::Invalid),
-        }
+        is_file(&attr).map(|()| attr)
+    }
+}
+
+#[inline]
+const fn is_file(attr: &Attr) -> Result<()> {
+    match attr.kind {
+        Kind::File => Ok(()),
+        Kind::Directory => Err(Error::IsDirectory),
+        _ => Err(Error::Invalid),
     }
 }
 
@@ -112,10 +118,11 @@ impl<S: Store> Fs<S> {
 
     fn empty(&self, ino: Ino, kill_priv: bool) -> Result<()> {
         let _inode = self.locks.write(ino);
-        let attr = changed(self.file(ino)?, self.now());
+        let mut attr = self.file(ino)?;
+        change(&mut attr, self.now());
         let mut batch = Batch::new();
         batch.push(Change::Cut { ino, len: 0 });
-        self.push_written(&mut batch, ino, attr, kill_priv)?;
+        self.push_written(&mut batch, ino, &mut attr, kill_priv)?;
         self.store.commit(&batch)
     }
 
@@ -190,7 +197,8 @@ impl<S: Store> Fs<S> {
         }
         self.put(ino, at, source, kill_priv, |attr| {
             let now = self.now();
-            (changed(attr, now), Some(now))
+            change(attr, now);
+            Some(now)
         })
     }
 
@@ -204,7 +212,7 @@ impl<S: Store> Fs<S> {
         let (mut done, mut step) = (0, source.len());
         loop {
             let part = &source[done..source.len().min(done + step)];
-            match self.put(ino, at + done as u64, part, kill_priv, |attr| (attr, None)) {
+            match self.put(ino, at + done as u64, part, kill_priv, |_| None) {
                 Ok(count) => done += count,
                 Err(Error::NoSpace | Error::FileTooBig) if part.len() > 1 => step = part.len() / 2,
                 Err(error) => return Err(error),
@@ -221,23 +229,27 @@ impl<S: Store> Fs<S> {
         at: u64,
         source: &[u8],
         kill_priv: bool,
-        written: impl FnOnce(Attr) -> (Attr, Option<Time>),
+        written: impl FnOnce(&mut Attr) -> Option<Time>,
     ) -> Result<usize> {
         let end = at.checked_add(source.len() as u64).ok_or(Error::FileTooBig)?;
         if end > FILE_SIZE_MAX {
             return Err(Error::FileTooBig);
         }
         let _inode = self.locks.write(ino);
-        let attr = self.file(ino)?;
+        let mut attr = self.getattr(ino)?;
+        is_file(&attr)?;
         if source.is_empty() {
             return Ok(0);
         }
+        self.may_reach(ino, &attr, end)?;
         let mut batch = Batch::new();
         batch.push(Change::Write { ino, at, source });
-        let (attr, now) = written(attr);
-        self.push_written(&mut batch, ino, attr, kill_priv)?;
+        let now = written(&mut attr);
+        self.push_written(&mut batch, ino, &mut attr, kill_priv)?;
         self.store.commit(&batch)?;
-        if let Some(now) = now.filter(|_| self.store.warms() && without_set_id(attr) == attr) {
+        // Of a warm inode nobody asks whether it may grow.
+        let plain = without_set_id(attr.perm) == attr.perm && attr.flags.0 & LIMITED == 0;
+        if let Some(now) = now.filter(|_| self.store.warms() && plain) {
             self.store.warm(ino, Use::Write, now);
         }
         Ok(source.len())
@@ -258,12 +270,14 @@ impl<S: Store> Fs<S> {
         &self,
         batch: &mut Batch<'a>,
         ino: Ino,
-        attr: Attr,
+        attr: &mut Attr,
         kill_priv: bool,
     ) -> Result<()> {
-        let attr = if kill_priv { without_set_id(attr) } else { attr };
-        let attr = super::xattr::push_without_capability(batch, ino, attr)?;
-        batch.push(Change::Set { ino, attr });
+        if kill_priv {
+            drop_set_id(attr);
+        }
+        super::xattr::drop_capability(batch, ino, attr)?;
+        batch.push(Change::Set { ino, attr: *attr });
         Ok(())
     }
 

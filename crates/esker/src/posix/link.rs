@@ -1,6 +1,6 @@
 //! Further names of an inode.
 
-use super::create::{NAMELESS, changed};
+use super::create::{NAMELESS, change};
 use super::locks::Mode;
 use super::{Caller, Fs, Node};
 use crate::attr::{Attr, Flags, Kind};
@@ -19,7 +19,7 @@ impl<S: Store> Fs<S> {
     pub fn link(&self, caller: &Caller<'_>, ino: Ino, dir: Ino, name: Name<'_>) -> Result<Node> {
         let _inodes = self.locks.lock(&[(ino, Mode::Write), (dir, Mode::Write)]);
         let attr = self.getattr(ino)?;
-        let dir_attr = self.vacant(caller, dir, name)?;
+        let mut dir_attr = self.vacant(caller, dir, name)?;
         let fixed = attr.flags.0 & (Flags::IMMUTABLE.0 | Flags::APPEND.0) != 0;
         if attr.kind == Kind::Directory || fixed {
             return Err(Error::NotPermitted);
@@ -36,7 +36,8 @@ impl<S: Store> Fs<S> {
         let mut batch = Batch::new();
         batch.push(Change::Link { dir, name, ino, kind: attr.kind });
         batch.push(Change::Set { ino, attr });
-        batch.push(Change::Set { ino: dir, attr: changed(dir_attr, now) });
+        change(&mut dir_attr, now);
+        batch.push(Change::Set { ino: dir, attr: dir_attr });
         self.store.commit(&batch)?;
         self.holds.add(ino);
         Ok(Node { ino, attr })

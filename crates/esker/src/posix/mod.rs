@@ -14,6 +14,7 @@ mod create;
 mod flags;
 mod holds;
 mod io;
+mod limit;
 mod link;
 mod list;
 mod locks;

@@ -1,6 +1,6 @@
 //! Names taken away.
 
-use super::create::changed;
+use super::create::change;
 use super::locks::{Locks, Mode};
 use super::{Caller, Fs, Node};
 use crate::attr::{Attr, Kind};
@@ -70,7 +70,9 @@ impl<S: Store> Fs<S> {
         batch.push(Change::Unlink { dir, name });
         let sub = u32::from(victim.attr.kind == Kind::Directory);
         let nlink = dir_attr.nlink.saturating_sub(sub);
-        batch.push(Change::Set { ino: dir, attr: changed(Attr { nlink, ..*dir_attr }, now) });
+        let mut attr = Attr { nlink, ..*dir_attr };
+        change(&mut attr, now);
+        batch.push(Change::Set { ino: dir, attr });
         self.drop_name(&mut batch, victim, now);
         self.store.commit(&batch)
     }

@@ -1,6 +1,6 @@
 //! rename(2) and renameat2(2): where a file system's house is judged.
 
-use super::create::{New, changed};
+use super::create::{New, change};
 use super::locks::Mode;
 use super::{Caller, Fs, Node};
 use crate::attr::{Attr, Kind, Time};
@@ -239,15 +239,17 @@ impl Move<'_> {
         let to_gains = moved - other;
         let from_gains = if self.flags.exchange { other - moved } else { -moved };
         if self.from.dir == self.to.dir {
-            let attr = linked(self.from_dir, from_gains + to_gains)?;
-            batch.push(Change::Set { ino: self.from.dir, attr: changed(attr, now) });
+            let mut attr = linked(self.from_dir, from_gains + to_gains)?;
+            change(&mut attr, now);
+            batch.push(Change::Set { ino: self.from.dir, attr });
             return Ok(());
         }
         let sides =
             [(self.from.dir, self.from_dir, from_gains), (self.to.dir, self.to_dir, to_gains)];
         for (ino, attr, gains) in sides {
-            let attr = linked(attr, gains)?;
-            batch.push(Change::Set { ino, attr: changed(attr, now) });
+            let mut attr = linked(attr, gains)?;
+            change(&mut attr, now);
+            batch.push(Change::Set { ino, attr });
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! fallocate(2) and copy_file_range(2): space and bytes without their content passing by.
 
-use super::create::changed;
+use super::create::change;
 use super::locks::Mode;
 use super::{Caller, Fs};
 use crate::attr::Flags;
@@ -46,7 +46,7 @@ impl<S: Store> Fs<S> {
             return Err(Error::Invalid);
         }
         let _inode = self.locks.write(ino);
-        let attr = self.file(ino)?;
+        let mut attr = self.file(ino)?;
         let reserves = matches!(mode, Allocate::Reserve | Allocate::ReserveKeepSize);
         let append = attr.flags.contains(Flags::APPEND) && !reserves;
         if attr.flags.contains(Flags::IMMUTABLE) || append {
@@ -60,11 +60,14 @@ impl<S: Store> Fs<S> {
             batch.push(Change::Reserve { ino, span });
         }
         let grows = matches!(mode, Allocate::Reserve | Allocate::Zero);
+        if grows {
+            self.may_reach(ino, &attr, span.end())?;
+        }
         if grows && span.end() > attr.size {
             batch.push(Change::Cut { ino, len: span.end() });
         }
-        let attr = changed(attr, self.now());
-        self.push_written(&mut batch, ino, attr, !caller.privileged)?;
+        change(&mut attr, self.now());
+        self.push_written(&mut batch, ino, &mut attr, !caller.privileged)?;
         self.store.commit(&batch)
     }
 
@@ -82,7 +85,7 @@ impl<S: Store> Fs<S> {
     ) -> Result<u64> {
         let _inodes = self.locks.lock(&[(source, Mode::Read), (ino, Mode::Write)]);
         let left = self.file(source)?.size.saturating_sub(from);
-        let attr = self.file(ino)?;
+        let mut attr = self.file(ino)?;
         let fixed = Flags::IMMUTABLE.0 | Flags::APPEND.0;
         if attr.flags.0 & fixed != 0 {
             return Err(Error::NotPermitted);
@@ -100,11 +103,35 @@ impl<S: Store> Fs<S> {
         if len == 0 {
             return Ok(0);
         }
+        self.may_reach(ino, &attr, at + len)?;
         let mut batch = Batch::new();
         batch.push(Change::Share { source, from, ino, at, len });
-        let attr = changed(attr, self.now());
-        self.push_written(&mut batch, ino, attr, !caller.privileged)?;
+        change(&mut attr, self.now());
+        self.push_written(&mut batch, ino, &mut attr, !caller.privileged)?;
         self.store.commit(&batch)?;
         Ok(len)
+    }
+
+    /// All content of `source` becomes that of `ino`, and nothing is left of what that had: at once, and shared where
+    /// the home can.
+    ///
+    /// # Errors
+    /// `FileTooBig`, `NoSpace`, `NotPermitted`: then it has what it had.
+    pub fn replace_content(&self, caller: &Caller<'_>, source: Ino, ino: Ino) -> Result<()> {
+        if source == ino {
+            return Err(Error::Invalid);
+        }
+        let _inodes = self.locks.lock(&[(source, Mode::Read), (ino, Mode::Write)]);
+        let (len, mut attr) = (self.file(source)?.size, self.file(ino)?);
+        if attr.flags.0 & (Flags::IMMUTABLE.0 | Flags::APPEND.0) != 0 {
+            return Err(Error::NotPermitted);
+        }
+        self.may_reach(ino, &attr, len)?;
+        let mut batch = Batch::new();
+        batch.push(Change::Cut { ino, len: 0 });
+        batch.push(Change::Share { source, from: 0, ino, at: 0, len });
+        change(&mut attr, self.now());
+        self.push_written(&mut batch, ino, &mut attr, !caller.privileged)?;
+        self.store.commit(&batch)
     }
 }

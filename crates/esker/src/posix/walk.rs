@@ -21,8 +21,8 @@ impl<S: Store> Fs<S> {
         if path.is_empty() {
             return Err(Error::NotFound);
         }
-        let (from, path) = self.descend(caller, from, path);
-        if let Some((name, b"")) = plain(path) {
+        let (from, path, name) = self.descend(caller, from, path);
+        if let Some(name) = name {
             let node = self.lookup(caller, from, name)?;
             if node.attr.kind != Kind::Symlink || !follow {
                 return Ok(node);
@@ -53,8 +53,8 @@ impl<S: Store> Fs<S> {
     /// # Errors
     /// As [`Fs::walk`].
     pub fn stat(&self, caller: &Caller<'_>, from: Ino, path: &[u8], follow: bool) -> Result<Attr> {
-        let (from, path) = self.descend(caller, from, path);
-        if let Some((name, b"")) = plain(path) {
+        let (from, path, name) = self.descend(caller, from, path);
+        if let Some(name) = name {
             let _dir = self.locks.read(from);
             let entry = self.find_entry(caller, from, name)?;
             if entry.kind != Kind::Symlink || !follow {
@@ -66,27 +66,31 @@ impl<S: Store> Fs<S> {
         Ok(node.attr)
     }
 
-    /// Goes down through directories by plain names, for who may search them all: where that ends, and what is left of
-    /// the path, a name at least. Holds nothing: in a directory that is removed meanwhile there are no names.
+    /// Goes down through directories by plain names, for who may search them all: where that ends, what is left of the
+    /// path, a name at least, and that name if it is the last. Holds nothing: in a directory that is removed meanwhile
+    /// there are no names.
     pub(super) fn descend<'p>(
         &self,
         caller: &Caller<'_>,
         from: Ino,
         path: &'p [u8],
-    ) -> (Ino, &'p [u8]) {
+    ) -> (Ino, &'p [u8], Option<Name<'p>>) {
         let (mut at, mut left) = match path {
             [b'/', left @ ..] if !left.is_empty() => (Ino::ROOT, left),
             path => (from, path),
         };
-        while Self::searches_all(caller)
-            && let Some((name, behind)) = plain(left)
-            && !behind.is_empty()
-            && let Ok(entry) = self.store.entry(at, name)
-            && entry.kind == Kind::Directory
-        {
-            (at, left) = (entry.ino, behind);
+        loop {
+            let Some((name, behind)) = plain(left) else { return (at, left, None) };
+            if behind.is_empty() {
+                return (at, left, Some(name));
+            }
+            match Self::searches_all(caller).then(|| self.store.entry(at, name)) {
+                Some(Ok(entry)) if entry.kind == Kind::Directory => {
+                    (at, left) = (entry.ino, behind)
+                }
+                _ => return (at, left, None),
+            }
         }
-        (at, left)
     }
 
     /// Walks on from a directory that is held.
@@ -151,8 +155,8 @@ impl<S: Store> Fs<S> {
         from: Ino,
         path: &'p [u8],
     ) -> Result<(Ino, Name<'p>)> {
-        let (dir, left) = self.descend(caller, from, path);
-        if let Some((name, b"")) = plain(left)
+        let (dir, _, name) = self.descend(caller, from, path);
+        if let Some(name) = name
             && (dir != from || self.store.attr(dir)?.kind == Kind::Directory)
         {
             return Ok((dir, name));

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
 use super::acl::{self, Acl};
-use super::{Access, Caller, Fs};
+use super::{Access, Caller, Fs, limit};
 use crate::attr::{Attr, Flags, Kind};
 use crate::error::{Error, Result};
 use crate::ids::Ino;
@@ -64,6 +64,7 @@ impl Namespace {
             Self::Access => acl::HAS_ACCESS,
             Self::Default => acl::HAS_DEFAULT,
             Self::Security if name.bytes() == CAPABILITY => HAS_CAPABILITY,
+            Self::Trusted if name.bytes() == limit::SIZE_MAX => limit::LIMITED,
             _ => 0,
         }
     }
@@ -146,6 +147,9 @@ impl<S: Store> Fs<S> {
         let attr = self.getattr(ino)?;
         self.may_set_xattr(caller, ino, &attr, space)?;
         whole(name)?;
+        if name.bytes() == limit::SIZE_MAX {
+            limit::parse(value)?;
+        }
         self.fits(ino, name, mode)?;
         if matches!(space, Namespace::Access | Namespace::Default) {
             return self.set_acl(caller, ino, attr, (space, name), value, kill_sgid);
@@ -288,10 +292,10 @@ const fn holds_user(kind: Kind) -> bool {
 }
 
 /// File capabilities do not outlive a change of content or owner.
-pub(super) fn push_without_capability(batch: &mut Batch<'_>, ino: Ino, attr: Attr) -> Result<Attr> {
-    if attr.flags.0 & HAS_CAPABILITY == 0 {
-        return Ok(attr);
+pub(super) fn drop_capability(batch: &mut Batch<'_>, ino: Ino, attr: &mut Attr) -> Result<()> {
+    if attr.flags.0 & HAS_CAPABILITY != 0 {
+        batch.push(Change::Xattr { ino, name: XattrName::parse(CAPABILITY)?, value: None });
+        attr.flags = Flags(attr.flags.0 & !HAS_CAPABILITY);
     }
-    batch.push(Change::Xattr { ino, name: XattrName::parse(CAPABILITY)?, value: None });
-    Ok(Attr { flags: Flags(attr.flags.0 & !HAS_CAPABILITY), ..attr })
+    Ok(())
 }
