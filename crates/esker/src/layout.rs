@@ -78,6 +78,23 @@ macro_rules! layout {
                 bytes
             }
 
+            /// The same, to where they are to be.
+            #[allow(dead_code, reason = "not every format is written in place")]
+            #[inline]
+            pub fn encode_into(&self, bytes: &mut [u8; $size]) {
+                $($crate::layout::Field::put(
+                    self.$field,
+                    &mut bytes[$offset..$offset + <$type as $crate::layout::Field>::SIZE],
+                );)+
+            }
+
+            /// Becomes the same as another, field by field: what is copied as a whole costs more in WebAssembly.
+            #[allow(dead_code, reason = "most are not kept")]
+            #[inline]
+            pub fn assign(&mut self, other: &Self) {
+                $(self.$field = other.$field;)+
+            }
+
             /// From the first [`Self::SIZE`] bytes, if there are that many.
             #[inline]
             #[must_use]

@@ -539,8 +539,8 @@ fn fingers_only_save_steps() {
         let mut rng = Rng::new(seed.0);
         let mut tree = Tree::new(heap()).unwrap();
         let mut model = Model::new();
-        let mut fingers = [const { Finger::new() }; 3];
-        let mut page = None;
+        let mut fingers = [(); 3].map(|()| Finger::new());
+        let mut spot = None;
         for round in 0..6000 {
             let finger = &mut fingers[rng.below(3)];
             let (mut key, value) = (key(&mut rng, seed.1), value(&mut rng));
@@ -554,20 +554,28 @@ fn fingers_only_save_steps() {
             }
             match rng.below(if round < 4000 { 7 } else { 12 }) {
                 0..=3 => {
-                    tree.put_at(finger, &key, &value).unwrap();
-                    model.insert(key.clone(), value);
+                    let fresh = rng.below(2) == 0;
+                    match tree.put_at(finger, &key, &value, fresh) {
+                        Err(error) => assert!(fresh && model.contains_key(&key), "{error}"),
+                        Ok(_) => {
+                            let known = model.insert(key.clone(), value);
+                            assert!(!fresh || known.is_none());
+                            let put = tree.get_from(Some(finger.spot()), &key, <[u8]>::to_vec);
+                            assert_eq!(put.unwrap().map(|found| found.0).as_ref(), model.get(&key));
+                        }
+                    }
                 }
                 4 => {
                     let found = tree.get_at(finger, &key, <[u8]>::to_vec).unwrap().0;
                     assert_eq!(found.as_ref(), model.get(&key));
                 }
                 5 => {
-                    let found = tree.get_from(page, &key, <[u8]>::to_vec).unwrap();
-                    page = found.as_ref().map(|(_, page)| *page).or(page);
+                    let found = tree.get_from(spot, &key, <[u8]>::to_vec).unwrap();
+                    spot = found.as_ref().map(|(_, spot)| *spot).or(spot);
                     assert_eq!(found.map(|(value, _)| value).as_ref(), model.get(&key));
                 }
                 6 => {
-                    let edited = tree.edit_from(page, &key, |value| value.fill(7)).unwrap();
+                    let edited = tree.edit_from(spot, &key, |value| value.fill(7)).unwrap();
                     let known = model.get_mut(&key).map(|value| value.fill(7));
                     assert_eq!(edited, known);
                 }
@@ -575,14 +583,16 @@ fn fingers_only_save_steps() {
                     let mut to = key.clone();
                     to.push(u8::MAX);
                     let mut gone = Vec::new();
-                    let each = |key: &[u8], _: &[u8]| gone.push(key.to_vec());
-                    tree.remove_range_at(finger, &key, &to, each).unwrap();
+                    let each = &mut |key: &[u8], _: &[u8]| gone.push(key.to_vec());
+                    tree.remove_range_at(finger, &key, &to, Some(each)).unwrap();
                     let known: Vec<_> = model.range(key..to).map(|(key, _)| key.clone()).collect();
                     known.iter().for_each(|key| drop(model.remove(key)));
                     assert_eq!(gone, known);
                 }
                 _ => {
-                    let removed = tree.remove_at(finger, &key).unwrap();
+                    let found = tree.get_from(None, &key, |_| ()).unwrap();
+                    let spot = found.map(|(_, spot)| spot).filter(|_| rng.below(2) == 0).or(spot);
+                    let removed = tree.remove_from(spot, finger, &key).unwrap();
                     assert_eq!(removed.is_some(), model.remove(&key).is_some());
                 }
             }

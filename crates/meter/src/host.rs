@@ -6,7 +6,7 @@
 
 use wasmi::{Caller, Engine, Extern, Linker, Module, Store};
 
-use crate::instrument::COUNTER;
+use crate::instrument::{COUNTER, OWN};
 
 const WASM_PAGE: u64 = 64 * 1024;
 /// What a write first touches costs extra, by pages of this size.
@@ -32,8 +32,29 @@ pub struct Row {
     pub dirty: u64,
     /// Bytes of stable memory at its end.
     pub stable: u64,
-    /// Of the instructions, those of each function with a body, if the module counts them.
-    pub functions: Vec<u64>,
+    /// What each function with a body did, if the module counts it.
+    pub functions: Vec<Done>,
+}
+
+/// What a function did itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Done {
+    /// Instructions.
+    pub cost: u64,
+    /// Of these, for what bulk instructions copied and filled.
+    pub bulk: u64,
+    /// How often it was called.
+    pub calls: u64,
+}
+
+impl Done {
+    fn since(self, before: Self) -> Self {
+        Self {
+            cost: self.cost - before.cost,
+            bulk: self.bulk - before.bulk,
+            calls: self.calls - before.calls,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -51,8 +72,8 @@ struct Host {
     dirty: Vec<bool>,
     now: Counts,
     start: Counts,
-    /// What each function had cost at the start.
-    functions: Vec<u64>,
+    /// What each function had done at the start.
+    functions: Vec<Done>,
     rows: Vec<Row>,
 }
 
@@ -72,9 +93,13 @@ fn total(caller: &Caller<'_, Host>) -> Result<u64, wasmi::Error> {
     counter(caller, COUNTER).ok_or_else(|| trap("no counter"))
 }
 
-/// What each function cost so far.
-fn functions(caller: &Caller<'_, Host>) -> Vec<u64> {
-    (0..).map_while(|body| counter(caller, &format!("{COUNTER}{body}"))).collect()
+/// What each function did so far.
+fn functions(caller: &Caller<'_, Host>) -> Vec<Done> {
+    let done = |body: usize| {
+        let [cost, bulk, calls] = OWN.map(|kind| counter(caller, &format!("{kind}{body}")));
+        Some(Done { cost: cost?, bulk: bulk?, calls: calls? })
+    };
+    (0..).map_while(done).collect()
 }
 
 fn begin(mut caller: Caller<'_, Host>, new_message: u32) -> Result<(), wasmi::Error> {
@@ -96,7 +121,10 @@ fn end(mut caller: Caller<'_, Host>, at: u32, len: u32) -> Result<(), wasmi::Err
     let name = bytes.get(at as usize..).and_then(|bytes| bytes.get(..len as usize));
     let name = String::from_utf8_lossy(name.ok_or_else(|| trap("no name"))?).into_owned();
     let Counts { cost: before, reads, writes, dirty } = host.start;
-    functions.iter_mut().zip(&host.functions).for_each(|(cost, before)| *cost -= before);
+    functions
+        .iter_mut()
+        .zip(&host.functions)
+        .for_each(|(done, before)| *done = done.since(*before));
     host.rows.push(Row {
         name,
         instructions: host.now.cost + cost - before,

@@ -18,6 +18,12 @@ use crate::weight::{charges_length, ends_run, weight};
 /// The name of the exported counter; in a profile, each function with a body adds to one of its own, whose name ends in
 /// its number.
 pub const COUNTER: &str = "cost";
+/// As that, in a profile: what bulk instructions cost each function, their bytes included,
+pub const BULK: &str = "bulk";
+/// and how often it was called.
+pub const CALLS: &str = "calls";
+/// Counters of a body in a profile, in the order in which they stand.
+pub const OWN: [&str; 3] = [COUNTER, BULK, CALLS];
 
 /// What must be known of a module before its code.
 #[derive(Default)]
@@ -61,26 +67,29 @@ impl Counting {
         Ok(found)
     }
 
-    /// The counters that the body at hand adds to; `next` is behind it.
+    /// One of the counters of the body at hand; `next` is behind it.
+    fn own(&self, kind: usize) -> Option<u32> {
+        self.profile.then(|| self.global + 1 + ((self.next - 1) * OWN.len() + kind) as u32)
+    }
+
+    /// The counters that the cost of the body at hand is added to.
     fn counters(&self) -> impl Iterator<Item = u32> + use<> {
-        let own = self.profile.then_some(self.global + self.next as u32);
-        core::iter::once(self.global).chain(own)
+        core::iter::once(self.global).chain(self.own(0))
     }
 
     /// Adds `cost` to the counter.
     fn add(&self, cost: u64, body: &mut Function) {
         for global in self.counters() {
-            body.instruction(&Instruction::GlobalGet(global));
-            body.instruction(&Instruction::I64Const(cost.cast_signed()));
-            body.instruction(&Instruction::I64Add);
-            body.instruction(&Instruction::GlobalSet(global));
+            add_to(global, cost).iter().for_each(|instruction| {
+                body.instruction(instruction);
+            });
         }
     }
 
     /// Adds the number on the stack, which stays there, to the counter.
     fn add_length<'a>(&self, local: u32, run: &mut Vec<Instruction<'a>>) {
         run.push(Instruction::LocalTee(local));
-        for global in self.counters() {
+        for global in self.counters().chain(self.own(1)) {
             run.extend([
                 Instruction::GlobalGet(global),
                 Instruction::LocalGet(local),
@@ -90,6 +99,16 @@ impl Counting {
             ]);
         }
     }
+}
+
+/// Adds a number to a counter.
+fn add_to(global: u32, number: u64) -> [Instruction<'static>; 4] {
+    [
+        Instruction::GlobalGet(global),
+        Instruction::I64Const(number.cast_signed()),
+        Instruction::I64Add,
+        Instruction::GlobalSet(global),
+    ]
 }
 
 impl Reencode for Counting {
@@ -102,7 +121,7 @@ impl Reencode for Counting {
     ) -> Result<(), Error> {
         wasm_encoder::reencode::utils::parse_global_section(self, globals, section)?;
         let counter = GlobalType { val_type: ValType::I64, mutable: true, shared: false };
-        let own = if self.profile { self.params.len() } else { 0 };
+        let own = if self.profile { self.params.len() * OWN.len() } else { 0 };
         for _ in 0..=own {
             globals.global(counter, &ConstExpr::i64_const(0));
         }
@@ -116,9 +135,11 @@ impl Reencode for Counting {
     ) -> Result<(), Error> {
         wasm_encoder::reencode::utils::parse_export_section(self, exports, section)?;
         exports.export(COUNTER, ExportKind::Global, self.global);
-        let own = if self.profile { self.params.len() as u32 } else { 0 };
-        for body in 0..own {
-            exports.export(&format!("{COUNTER}{body}"), ExportKind::Global, self.global + 1 + body);
+        let bodies = if self.profile { self.params.len() } else { 0 };
+        let named =
+            (0..bodies).flat_map(|body| OWN.iter().map(move |kind| format!("{kind}{body}")));
+        for (name, global) in named.zip(self.global + 1..) {
+            exports.export(&name, ExportKind::Global, global);
         }
         Ok(())
     }
@@ -147,6 +168,7 @@ impl Reencode for Counting {
         locals.push((1, ValType::I32));
         let mut body = Function::new(locals);
         let (mut run, mut cost) = (Vec::new(), 0);
+        run.extend(self.own(2).iter().flat_map(|&calls| add_to(calls, 1)));
         let mut reader = func.get_operators_reader()?;
         while !reader.eof() {
             let op = reader.read()?;
@@ -154,6 +176,7 @@ impl Reencode for Counting {
             cost += weight(&op);
             if charges_length(&op) {
                 self.add_length(spare, &mut run);
+                run.extend(self.own(1).iter().flat_map(|&bulk| add_to(bulk, weight(&op))));
             }
             run.push(self.instruction(op)?);
             if ends || reader.eof() {

@@ -11,7 +11,7 @@ mod instrument;
 mod weight;
 
 pub use guest::{Guest, build, build_example};
-pub use host::{Row, run};
+pub use host::{Done, Row, run};
 pub use instrument::{instrument, names};
 
 /// What can be measured, by the number that the guest knows it by.

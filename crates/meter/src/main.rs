@@ -2,12 +2,13 @@
 //!
 //! `cargo run --release -p esker-meter -- [--profile] [BENCH[,BENCH..] [SUBJECT[,SUBJECT..]]]`: numbers as in `lib.rs`;
 //! without them all benches but the largest, for bare memory, Esker and stable-fs at its default. With `--profile` the
-//! functions that cost most in each row, what they call not included.
+//! functions that cost most in each row, what they call not included, what of it bulk instructions cost (100 and one
+//! for each byte), and how often each was called.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use esker_meter::{BENCHES, Guest, Row, SUBJECTS, build, instrument, names, run};
+use esker_meter::{BENCHES, Done, Guest, Row, SUBJECTS, build, instrument, names, run};
 
 /// Functions in a profile.
 const FUNCTIONS: usize = 40;
@@ -93,16 +94,21 @@ fn print_profile(benches: &[u32], subjects: &[u32]) -> Result<(), String> {
         let names = names(&bytes).map_err(|error| error.to_string())?;
         let module = instrument(&bytes, true).map_err(|error| error.to_string())?;
         for row in run(&module, subject, bench).map_err(|error| error.to_string())? {
-            let code: u64 = row.functions.iter().sum();
+            let code: u64 = row.functions.iter().map(|done| done.cost).sum();
             println!("\n{}: {} in all", row.name, row.instructions);
             let Row { reads, writes, dirty, .. } = row;
             let stable = row.instructions - code;
             println!("{stable:>14} {reads} reads, {writes} writes, {dirty} pages");
-            let mut found: Vec<(u64, &String)> =
+            let mut found: Vec<(Done, &String)> =
                 row.functions.iter().copied().zip(&names).collect();
             found.sort_unstable_by(|a, b| b.cmp(a));
-            for (cost, name) in found.iter().take(FUNCTIONS).take_while(|found| found.0 > 0) {
-                println!("{cost:>14} {name}");
+            let bulk: u64 = row.functions.iter().map(|done| done.bulk).sum();
+            println!("{code:>14} code, {bulk} of it in bulk instructions");
+            for (done, name) in found.iter().take(FUNCTIONS).take_while(|found| found.0.cost > 0) {
+                println!(
+                    "{:>14} {:>12} in bulk, {:>9} calls {name}",
+                    done.cost, done.bulk, done.calls
+                );
             }
         }
     }

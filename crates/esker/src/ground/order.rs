@@ -57,7 +57,7 @@ pub enum Rank {
     Cache,
     /// `memory::resident`: which pages are free. There is one.
     Spare,
-    /// `memory::resident`: attributes at hand. There is one, and nothing is taken while it is held.
+    /// `memory::resident`: records at hand. There is one, and nothing is taken while it is held.
     Known,
     /// `ground::undo`: what the call under way put aside. There is one.
     Undo,

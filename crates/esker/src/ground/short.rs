@@ -5,7 +5,15 @@
 use core::cmp::Ordering;
 
 /// From here on a call is worth its cost.
-const LONG: usize = 64;
+const LONG: usize = 128;
+
+/// Words of zeros. In WebAssembly one instruction could fill them all, which costs more than one for each.
+#[inline]
+pub fn zeros<const N: usize>() -> [[u8; 8]; N] {
+    // What the compiler knows to be zero it would fill in with that instruction.
+    let zero = if cfg!(target_arch = "wasm32") { core::hint::black_box(0) } else { 0_u64 };
+    [zero.to_ne_bytes(); N]
+}
 
 /// Copies `source` over `target`, which is as long.
 #[inline]
@@ -64,6 +72,18 @@ fn copy_parts(target: &mut [u8], source: &[u8]) {
             word!(40);
             word!(48);
         }
+        if len > 64 {
+            word!(56);
+            word!(64);
+            word!(72);
+            word!(80);
+        }
+        if len > 96 {
+            word!(88);
+            word!(96);
+            word!(104);
+            word!(112);
+        }
         if let Some(target) = target.last_chunk_mut() {
             *target = *last;
         }
@@ -99,24 +119,24 @@ pub fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
 
 #[inline]
 fn order_words(a: &[u8], b: &[u8]) -> Ordering {
-    let (words_a, rest_a) = a.as_chunks::<8>();
-    let (words_b, rest_b) = b.as_chunks::<8>();
-    for (a, b) in words_a.iter().zip(words_b) {
-        let (a, b) = (u64::from_be_bytes(*a), u64::from_be_bytes(*b));
+    let len = a.len().min(b.len());
+    let (head_a, head_b) = (&a[..len], &b[..len]);
+    // To put a word's bytes into their order costs more than to see that it is another.
+    let order = |a: [u8; 8], b: [u8; 8]| u64::from_be_bytes(a).cmp(&u64::from_be_bytes(b));
+    for (a, b) in head_a.as_chunks().0.iter().zip(head_b.as_chunks().0) {
         if a != b {
-            return a.cmp(&b);
+            return order(*a, *b);
         }
     }
-    if words_a.len() != words_b.len() {
-        let common = words_a.len().min(words_b.len()) * 8;
-        return a[common..].cmp(&b[common..]);
-    }
-    for (a, b) in rest_a.iter().zip(rest_b) {
-        if a != b {
-            return a.cmp(b);
+    if let (Some(last_a), Some(last_b)) = (head_a.last_chunk(), head_b.last_chunk()) {
+        // It begins among bytes that are the same.
+        if last_a != last_b {
+            return order(*last_a, *last_b);
         }
+    } else if let Some((a, b)) = head_a.iter().zip(head_b).find(|(a, b)| a != b) {
+        return a.cmp(b);
     }
-    rest_a.len().cmp(&rest_b.len())
+    a.len().cmp(&b.len())
 }
 
 #[cfg(test)]

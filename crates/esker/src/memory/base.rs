@@ -10,7 +10,8 @@ use super::free::Run;
 use super::home::Home;
 use super::pairs::{HeapPairs, Pairs};
 use super::plan::Ledger;
-use crate::attr::{Attr, Time};
+use super::record::Record;
+use crate::attr::Time;
 use crate::error::Result;
 use crate::ground::{Budget, Memory};
 use crate::ids::Ino;
@@ -141,17 +142,28 @@ pub trait Base: Sized {
     /// A plan begins.
     fn begin(home: &Home<Self>) -> Result<Self::Turn<'_>>;
 
-    /// The inode is one of those that the plan has changed.
+    /// The inode is one of those that the plan has changed, and this is left of it.
     #[inline]
-    fn touched(home: &Home<Self>, turn: &mut Self::Turn<'_>, ino: Ino) {
-        let _ = (home, turn, ino);
+    fn touched(home: &Home<Self>, turn: &mut Self::Turn<'_>, ino: Ino, left: Option<&Record>) {
+        let _ = (home, turn, ino, left);
     }
 
-    /// An inode's attributes, which `find` finds in the tree.
+    /// The plan has changed what a name leads to.
     #[inline]
-    fn attr(home: &Home<Self>, ino: Ino, find: impl FnOnce() -> Result<Attr>) -> Result<Attr> {
+    fn renamed(home: &Home<Self>, dir: Ino, name: &[u8]) {
+        let _ = (home, dir, name);
+    }
+
+    /// What `look` says of an inode's record, which `find` finds in the tree.
+    #[inline]
+    fn record<R>(
+        home: &Home<Self>,
+        ino: Ino,
+        look: impl FnOnce(&Record) -> R,
+        find: impl FnOnce() -> Result<Record>,
+    ) -> Result<R> {
         let _ = (home, ino);
-        find()
+        Ok(look(&find()?))
     }
 
     /// What a name leads to, which `find` finds in the tree.

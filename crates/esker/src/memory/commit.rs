@@ -19,8 +19,8 @@ use super::few::{Few, Row};
 use super::free::Runs;
 use super::home::Home;
 use super::keys::{self, Rest};
-use super::plan::{Job, Move, Plan, Staged, StagedName, StagedXattr, ceil};
-use super::record;
+use super::plan::{Job, Ledger, Move, Plan, Staged, StagedName, StagedXattr, ceil};
+use super::record::{self, Record};
 use super::subtree::SubTree;
 use crate::error::{Error, Result};
 use crate::ground::Memory;
@@ -28,6 +28,7 @@ use crate::ground::sync::WriteGuard;
 use crate::ids::Ino;
 use crate::limits::{GRANULE, XATTR_PIECE_LEN};
 use crate::store::{Batch, Change};
+use crate::tree::Tell;
 
 /// Bytes copied at once.
 const COPY_LEN: u64 = 64 << 10;
@@ -46,8 +47,10 @@ impl Targets {
         let mut targets = Self::default();
         for staged in plan.inodes.iter().filter(|staged| staged.stored || !staged.dropped) {
             let mut puts = usize::from(staged.inline_changed);
-            let steps = staged.window.difference();
-            puts += steps.filter(|step| matches!(step, Step::Put(_))).count();
+            if !staged.window.untouched() {
+                let steps = staged.window.difference();
+                puts += steps.filter(|step| matches!(step, Step::Put(_))).count();
+            }
             puts += usize::from(B::LASTING && staged.becomes_orphan());
             targets.add::<B>(staged.ino, if staged.dropped { 0 } else { puts });
         }
@@ -58,7 +61,9 @@ impl Targets {
             let pieces = xattr.value.map_or(0, |value| value.len() / XATTR_PIECE_LEN + 1);
             targets.add::<B>(xattr.ino, pieces);
         }
-        targets.groups.sort_unstable();
+        if B::GROUPS > 1 {
+            targets.groups.sort_unstable();
+        }
         targets
     }
 
@@ -125,10 +130,8 @@ impl<B: Base> Home<B> {
 
     /// Whether the file has space behind its end.
     fn reaches_past_end(&self, ino: Ino) -> Result<bool> {
-        let tree = self.tree(ino);
-        let ends = |value: &[u8]| record::record(value).map(|record| (record.own, record.size));
-        let (own, size) = tree.get_record(ino, ends)?.ok_or(Error::NotFound)??;
-        Ok(own > 0 && extents::reaches(&tree, ino, ceil(size))?)
+        let (own, size) = self.record(ino, |record| (record.own, record.size))?;
+        Ok(own > 0 && extents::reaches(&self.tree(ino), ino, ceil(size))?)
     }
 
     /// Works out a plan and carries it out, or gives it up.
@@ -163,6 +166,45 @@ impl<B: Base> Home<B> {
         Ok(())
     }
 
+    /// Gives a file without content its first bytes, within its record, as a batch would that writes them and leaves
+    /// its other attributes alone; `false`, and nothing has happened, in a home that is broken.
+    pub(super) fn fill(
+        &self,
+        ino: Ino,
+        record: &Record,
+        content: &[u8],
+        turn: &mut B::Turn<'_>,
+    ) -> Result<bool> {
+        if self.broken.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        let mut underway = Underway { home: self, whole: false };
+        if let Err(error) = self.put_content(ino, record, content) {
+            underway.whole = B::give_up(self, &Ledger::default(), turn).is_ok();
+            return Err(if underway.whole { error } else { Error::Io });
+        }
+        B::touched(self, turn, ino, Some(record));
+        if B::finish(self, turn).is_err() {
+            let _ = B::give_up(self, &Ledger::default(), turn);
+            return Err(Error::Io);
+        }
+        underway.whole = true;
+        Ok(true)
+    }
+
+    fn put_content(&self, ino: Ino, record: &Record, content: &[u8]) -> Result<()> {
+        let mut value = Vec::with_capacity(Record::SIZE + content.len());
+        value.extend_from_slice(&record.encode());
+        value.extend_from_slice(content);
+        let mut tree = self.trees[keys::group(ino, B::GROUPS)].write();
+        let put = (self.space.provide(tree.pages_for(1), false))
+            .and_then(|()| tree.reserve(1, false, || self.space.base.pages(&self.budget)))
+            .and_then(|()| tree.put(&keys::inode(ino), &value));
+        tree.settle();
+        drop(tree);
+        put.and_then(|()| self.space.settle())
+    }
+
     /// After everything was applied.
     fn wind_up(
         &self,
@@ -172,7 +214,11 @@ impl<B: Base> Home<B> {
     ) -> Result<()> {
         self.space.let_go(&plan.ledger.drops)?;
         if B::LASTING {
-            plan.inodes.iter().for_each(|staged| B::touched(self, turn, staged.ino));
+            for staged in plan.inodes.iter() {
+                let left = (!staged.dropped).then_some(&staged.record);
+                B::touched(self, turn, staged.ino, left);
+            }
+            plan.names.iter().for_each(|name| B::renamed(self, name.dir, name.name.bytes()));
             self.space.settle()?;
             *point_of_no_return = true;
         }
@@ -288,7 +334,8 @@ fn apply_inode<B: Base>(
     if staged.dropped {
         // The record is the first of its keys.
         let behind = keys::first(Ino(ino.0.saturating_add(1)));
-        tree.remove_range(&keys::inode(ino), &behind, &mut collect)?;
+        let each = staged.window.wiped.then_some(&mut collect as Tell<'_>);
+        tree.remove_range(&keys::inode(ino), &behind, each)?;
         if B::LASTING && staged.orphan {
             tree.remove(&keys::orphan(ino))?;
         }
@@ -297,7 +344,7 @@ fn apply_inode<B: Base>(
         return failed;
     }
     if staged.window.wiped {
-        tree.remove_range(&keys::extent(ino, 0), &keys::extents_end(ino), &mut collect)?;
+        tree.remove_range(&keys::extent(ino, 0), &keys::extents_end(ino), Some(&mut collect))?;
         failed?;
     }
     for step in staged.window.difference() {
@@ -325,20 +372,26 @@ fn apply_inode<B: Base>(
 }
 
 fn apply_record<P: Sheets>(tree: &mut SubTree<P>, staged: &Staged) -> Result<()> {
-    let head = staged.record.encode();
     let key = keys::inode(staged.ino);
+    if !staged.inline_changed || staged.inline.is_none() {
+        return match staged.changed {
+            true => tree.edit_record(staged.ino, |value| staged.record.change(value)),
+            false => Ok(()),
+        };
+    }
+    let head = staged.record.encode();
+    let mut put = |value: &[u8]| match staged.stored {
+        true => tree.put(&key, value),
+        false => tree.put_new(&key, value),
+    };
     match &staged.inline {
-        Some(content) if staged.inline_changed && content.is_empty() => tree.put(&key, &head),
-        Some(content) if staged.inline_changed => {
+        Some(content) if !content.is_empty() => {
             let mut value = Vec::with_capacity(head.len() + content.len());
             value.extend_from_slice(&head);
             value.extend_from_slice(content);
-            tree.put(&key, &value)
+            put(&value)
         }
-        _ if staged.changed => {
-            tree.edit_record(staged.ino, |value| value[..head.len()].copy_from_slice(&head))
-        }
-        _ => Ok(()),
+        _ => put(&head),
     }
 }
 
@@ -367,10 +420,7 @@ fn apply_key<P: Sheets>(tree: &mut SubTree<P>, staged: &StagedName<'_>, key: &[u
         let edit = |stored: &mut [u8]| stored[..head.len()].copy_from_slice(&head);
         return tree.edit(&keys::seq(dir, now.seq), edit);
     }
-    let mut value = [0; record::SeqValue::SIZE + crate::limits::NAME_LEN_MAX];
-    value[..head.len()].copy_from_slice(&head);
-    value[head.len()..head.len() + name.len()].copy_from_slice(name);
-    tree.put(&keys::seq(dir, now.seq), &value[..head.len() + name.len()])
+    record::with_listed(&now, name, |value| tree.put(&keys::seq(dir, now.seq), value))
 }
 
 fn apply_xattr<P: Sheets>(tree: &mut SubTree<P>, staged: &StagedXattr<'_>) -> Result<()> {
@@ -387,6 +437,6 @@ fn apply_xattr<P: Sheets>(tree: &mut SubTree<P>, staged: &StagedXattr<'_>) -> Re
         }
     }
     let (from, to) = (keys::xattr(ino, name, pieces), keys::xattr(ino, name, u16::from(u8::MAX)));
-    tree.remove_range(&from, &to, |_, _| {})?;
+    tree.remove_range(&from, &to, None)?;
     Ok(())
 }

@@ -6,16 +6,24 @@
 
 use alloc::boxed::Box;
 
-use super::keys;
 use crate::ground::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use crate::tree::PageId;
+use crate::tree::{PageId, Spot};
 
-/// Inodes whose numbers differ only in these bits share a hint.
-const NEIGHBOURS: u64 = 7;
 /// Places to begin with.
 const PLACES_MIN: usize = 4096;
+/// Of so many places one is taken before there are more, or else keys would take each other's.
+const LOAD: usize = 8;
+/// Bits of a hint that are a page's, and behind them a slot's.
+const PAGE_BITS: u32 = 32;
+const SLOT_BITS: u32 = 12;
+/// The slots of a page can be told.
+const SLOTS: usize = 1 << SLOT_BITS;
+/// Ages that can be told apart.
+const AGES: u64 = 1 << (u64::BITS - PAGE_BITS - SLOT_BITS);
 
-/// Hints by what a key mixes to. Each is a page and the age in which it was noted.
+const _: () = assert!(SLOTS > crate::limits::PAGE_SIZE / crate::tree::NodeSlot::SIZE);
+
+/// Hints by what a key mixes to. Each is a page, a slot, and the age in which it was noted.
 pub(super) struct Hints {
     /// None, or a power of two.
     places: Box<[AtomicU64]>,
@@ -24,7 +32,7 @@ pub(super) struct Hints {
     /// Places taken since there are as many.
     noted: AtomicUsize,
     /// Hints of another age are forgotten.
-    age: u32,
+    age: u64,
 }
 
 fn places(count: usize) -> Box<[AtomicU64]> {
@@ -41,9 +49,14 @@ impl Hints {
     /// Makes more places, if those there are will not do.
     #[inline]
     pub(super) fn widen(&mut self) {
-        if *self.noted.get_mut() >= self.places.len() / 2 && self.places.len() < self.places_max {
-            self.places = places((self.places.len() * 4).min(self.places_max));
-            *self.noted.get_mut() = 0;
+        if *self.noted.get_mut() >= self.places.len() / LOAD && self.places.len() < self.places_max
+        {
+            let more = places((self.places.len() * 4).min(self.places_max));
+            // Each to all places that its key may have now.
+            for (place, known) in more.iter().zip(self.places.iter().cycle()) {
+                place.store(known.load(Relaxed), Relaxed);
+            }
+            self.places = more;
         }
     }
 
@@ -51,29 +64,30 @@ impl Hints {
     fn place(&self, key: &[u8]) -> Option<&AtomicU64> {
         let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (words, rest) = key.as_chunks::<8>();
-        // Records of neighbours are mostly in one leaf.
-        let mask = if keys::is_inode(key) { u64::from_be(!NEIGHBOURS) } else { u64::MAX };
         let sum = words
             .iter()
-            .fold(0, |sum: u64, word| mix(sum.rotate_left(29), u64::from_ne_bytes(*word) & mask));
+            .fold(0, |sum: u64, word| mix(sum.rotate_left(29), u64::from_ne_bytes(*word)));
         let last = rest.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
         let sum = mix(sum.rotate_left(29), last) >> 32;
         self.places.get(sum as usize & self.places.len().wrapping_sub(1))
     }
 
-    /// The leaf where the key may be.
+    /// Where the key may be.
     #[inline]
-    pub(super) fn get(&self, key: &[u8]) -> Option<PageId> {
+    pub(super) fn get(&self, key: &[u8]) -> Option<Spot> {
         let hint = self.place(key)?.load(Relaxed);
-        (hint >> 32 == u64::from(self.age)).then_some(PageId(hint as u32))
+        let slot = (hint >> PAGE_BITS) as usize % SLOTS;
+        let known = hint >> (PAGE_BITS + SLOT_BITS) == self.age;
+        known.then_some(Spot { leaf: PageId(hint as u32), slot })
     }
 
-    /// The key is in this leaf.
+    /// The key is there.
     #[inline]
-    pub(super) fn note(&self, key: &[u8], leaf: PageId) {
+    pub(super) fn note(&self, key: &[u8], spot: Spot) {
         if let Some(place) = self.place(key) {
-            let vacant = place.load(Relaxed) >> 32 != u64::from(self.age);
-            place.store(u64::from(self.age) << 32 | u64::from(leaf.0), Relaxed);
+            let vacant = place.load(Relaxed) >> (PAGE_BITS + SLOT_BITS) != self.age;
+            let hint = self.age << SLOT_BITS | (spot.slot % SLOTS) as u64;
+            place.store(hint << PAGE_BITS | u64::from(spot.leaf.0), Relaxed);
             if vacant {
                 self.noted.fetch_add(1, Relaxed);
             }
@@ -82,7 +96,7 @@ impl Hints {
 
     /// Any leaf may be something else.
     pub(super) fn forget(&mut self) {
-        self.age = self.age.wrapping_add(1);
+        self.age = (self.age + 1) % AGES;
         if self.age == 0 {
             self.age = 1;
             self.places.iter_mut().for_each(|place| *place.get_mut() = 0);
@@ -97,25 +111,30 @@ mod tests {
     #[test]
     fn what_was_noted_is_told_until_it_is_forgotten() {
         let mut hints = Hints::new(64);
+        let spot = |leaf, slot| Spot { leaf: PageId(leaf), slot };
         for key in [&b"k"[..], b"a longer key", b"12345678", b""] {
             assert_eq!(hints.get(key), None);
-            hints.note(key, PageId(7));
-            assert_eq!(hints.get(key), Some(PageId(7)));
+            hints.note(key, spot(u32::MAX, 400));
+            assert_eq!(hints.get(key), Some(spot(u32::MAX, 400)));
             hints.forget();
             assert_eq!(hints.get(key), None);
         }
-        hints.note(b"old", PageId(9));
-        hints.age = u32::MAX;
+        hints.note(b"old", spot(9, 9));
+        hints.age = AGES - 1;
         hints.forget();
         assert_eq!((hints.age, hints.get(b"old")), (1, None), "ages begin anew without hints");
-        (0..128).for_each(|key: u64| hints.note(&key.to_be_bytes(), PageId(7)));
+        (0..128).for_each(|key: u64| hints.note(&key.to_be_bytes(), spot(7, 1)));
         hints.widen();
-        assert_eq!((hints.places.len(), hints.get(&[0; 8])), (64, Some(PageId(7))), "no more");
+        assert_eq!((hints.places.len(), hints.get(&[0; 8])), (64, Some(spot(7, 1))), "no more");
         hints.places_max = 1024;
         hints.widen();
-        assert_eq!((hints.places.len(), hints.get(b"k")), (256, None));
+        assert_eq!(
+            (hints.places.len(), hints.get(&[0; 8])),
+            (256, Some(spot(7, 1))),
+            "it came along"
+        );
         let none = Hints::new(0);
-        none.note(b"k", PageId(7));
+        none.note(b"k", spot(7, 1));
         assert_eq!(none.get(b"k"), None);
     }
 }

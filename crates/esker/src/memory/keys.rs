@@ -105,11 +105,11 @@ pub(super) fn name(dir: Ino, name: &[u8]) -> Key {
 /// Calls `f` with the key of a name in a directory. Most names are short, and their keys soon made.
 #[inline]
 pub(super) fn with_name<R>(dir: Ino, name: &[u8], f: impl FnOnce(&[u8]) -> R) -> R {
-    let mut short = [0; SHORT];
+    let mut short = short::zeros::<{ SHORT / 8 }>();
     let len = HEAD + name.len();
-    match short.get_mut(..len) {
+    match short.as_flattened_mut().get_mut(..len) {
         Some(key) => {
-            key[..HEAD].copy_from_slice(&head(dir, NAME));
+            short::copy(&mut key[..HEAD], &head(dir, NAME));
             short::copy(&mut key[HEAD..], name);
             f(key)
         }
@@ -121,12 +121,6 @@ pub(super) fn with_name<R>(dir: Ino, name: &[u8], f: impl FnOnce(&[u8]) -> R) ->
 #[inline]
 pub(super) fn seq(dir: Ino, seq: Cursor) -> [u8; HEAD + 8] {
     numbered(dir, SEQ, seq.0)
-}
-
-/// What the keys of a directory's listing begin with; a number follows.
-#[inline]
-pub(super) fn seqs(dir: Ino) -> [u8; HEAD] {
-    head(dir, SEQ)
 }
 
 /// A piece of an extended attribute's value. Names hold no NUL and pieces are under 256: the

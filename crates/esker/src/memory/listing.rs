@@ -1,7 +1,7 @@
 //! Walking a directory in the order in which its names came.
 //!
 //! Neighbours: `view` asks. Invariant: a run of entries is copied out under the directory's
-//! sub-tree lock, and looked up and told without it.
+//! sub-tree lock, or its leaf kept as it is, and looked up and told without it.
 
 use alloc::vec::Vec;
 
@@ -15,12 +15,20 @@ use crate::ground::short;
 use crate::ids::{Cursor, Ino};
 use crate::name::Name;
 use crate::store::{Entry, Flow, Listed};
+use crate::tree::Pages;
 
 /// Entries copied out at once, first and at most: who wants few shall not pay for many.
 const RUN_LEN: (usize, usize) = (16, 256);
 
 /// Bytes of names for which room is made at once.
 const NAMES_MORE: usize = 2048;
+
+/// An entry and its name from the listing.
+#[inline]
+fn listed(seq: Cursor, value: &[u8]) -> Result<(Entry, Name<'_>)> {
+    let (entry, name) = record::listed(seq, value)?;
+    Ok((entry, Name::parse(name).map_err(|_| Error::Corrupt)?))
+}
 
 /// Entries copied out.
 #[derive(Default)]
@@ -39,6 +47,9 @@ impl<B: Base> Home<B> {
         attrs: bool,
         each: &mut dyn FnMut(Listed<'_>) -> Flow,
     ) -> Result<()> {
+        if B::Pages::KEEPS && !attrs {
+            return self.list_leaves(dir, after, each);
+        }
         let mut run = Entries::default();
         let mut len = RUN_LEN.0;
         loop {
@@ -69,6 +80,37 @@ impl<B: Base> Home<B> {
         }
     }
 
+    /// Lists from leaves that stay as they are while each of their entries is told.
+    fn list_leaves(
+        &self,
+        dir: Ino,
+        mut after: Cursor,
+        each: &mut dyn FnMut(Listed<'_>) -> Flow,
+    ) -> Result<()> {
+        let mut failed = None;
+        let mut tell = |seq, value: &[u8]| match listed(seq, value) {
+            Ok((entry, name)) => each(Listed { name, entry, attr: None }),
+            Err(error) => {
+                failed = Some(error);
+                Flow::Break(())
+            }
+        };
+        let (mut more, mut found) = (true, false);
+        while more && let Some(first) = after.0.checked_add(1) {
+            let from = keys::seq(dir, Cursor(first));
+            let Some(leaf) = self.tree(dir).keep_leaf(&from)? else { break };
+            more = leaf.numbers(&from, |seq, value| {
+                after = Cursor(seq);
+                tell(after, value)
+            })?;
+            found |= after.0 >= first;
+        }
+        if !found && self.tree(dir).get(&keys::inode(dir), |_| ())?.is_none() {
+            return Err(Error::NotFound);
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
     /// Up to `len` entries behind `after`.
     fn copy_run(&self, dir: Ino, after: Cursor, len: usize, run: &mut Entries) -> Result<()> {
         run.entries.clear();
@@ -76,7 +118,7 @@ impl<B: Base> Home<B> {
         let Some(first) = after.0.checked_add(1) else { return Ok(()) };
         let mut failed = None;
         let tree = self.tree(dir);
-        tree.scan_numbers(&keys::seqs(dir), first, |seq, value| {
+        tree.scan_numbers(&keys::seq(dir, Cursor(first)), |seq, value| {
             match record::listed(Cursor(seq), value) {
                 Ok((entry, name)) => {
                     let start = end;

@@ -142,20 +142,26 @@ impl<'h, 'a, B: Base> Plan<'h, 'a, B> {
         if let Some(index) = self.inodes.iter().position(|staged| staged.ino == ino) {
             return if self.inodes[index].dropped { Err(Error::NotFound) } else { Ok(index) };
         }
-        let record = self.home.tree(ino).record(ino, record::record, is_directory)?;
-        let record = record.ok_or(Error::NotFound)??;
-        self.inodes.push(Staged {
-            ino,
-            record,
-            changed: false,
-            stored: true,
-            orphan: record.nlink == 0,
-            dropped: false,
-            stored_size: record.size,
-            inline: None,
-            inline_changed: false,
-            window: Window::default(),
-        });
+        let find = || {
+            let record = self.home.tree(ino).record(ino, record::record, is_directory)?;
+            record.ok_or(Error::NotFound)?
+        };
+        let inodes = &mut self.inodes;
+        let stage = |record: &Record| {
+            inodes.push(Staged {
+                ino,
+                record: *record,
+                changed: false,
+                stored: true,
+                orphan: record.nlink == 0,
+                dropped: false,
+                stored_size: record.size,
+                inline: None,
+                inline_changed: false,
+                window: Window::default(),
+            });
+        };
+        B::record(self.home, ino, stage, find)?;
         Ok(self.inodes.len() - 1)
     }
 
@@ -235,12 +241,10 @@ impl<'h, 'a, B: Base> Plan<'h, 'a, B> {
 
     fn make(&mut self, ino: Ino, attr: &Attr) -> Result<()> {
         let known = self.inodes.iter().any(|staged| staged.ino == ino);
-        // What a home keeps beyond its life may give out a number twice, if its bytes were changed.
+        // What a home keeps beyond its life may give out a number twice, if its bytes were changed: its tree tells
+        // when the record is to come in.
         let taken = || self.home.tree(ino).has(&keys::inode(ino));
         debug_assert!(B::LASTING || !matches!(taken(), Ok(true)));
-        if B::LASTING && taken()? {
-            return Err(Error::Corrupt);
-        }
         if known {
             return Err(Error::Exists);
         }

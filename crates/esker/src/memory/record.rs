@@ -4,6 +4,7 @@
 
 use crate::attr::{Attr, Flags, Kind, Time};
 use crate::error::{Error, Result};
+use crate::ground::short;
 use crate::ids::{Cursor, Ino};
 use crate::layout;
 use crate::limits::{FILE_SIZE_MAX, GRANULE, INLINE_LEN_MAX, INODE_HEAD_LEN_MAX, LINKS_MAX};
@@ -83,12 +84,21 @@ const _: () = assert!(matches!(Record::FIELDS[6].1.as_bytes(), b"size"));
 const _: () = assert!(Record::SIZE <= INODE_HEAD_LEN_MAX);
 const _: () = assert!(INLINE_LEN_MAX <= GRANULE as usize && INLINE_LEN_MAX <= u16::MAX as usize);
 
-/// The kind behind a `d_type`.
-pub(super) fn kind_of(dirent_type: u8) -> Result<Kind> {
-    match dirent_type {
-        0 => Err(Error::Corrupt),
-        bits => Kind::from_mode(u32::from(bits) << 12).ok_or(Error::Corrupt),
+/// Kinds by their `d_type`.
+static KINDS: [Option<Kind>; 16] = {
+    let (mut kinds, mut bits) = ([None; 16], 1);
+    while bits < kinds.len() {
+        kinds[bits] = Kind::from_mode((bits as u32) << 12);
+        bits += 1;
     }
+    kinds
+};
+
+/// The kind behind a `d_type`.
+#[inline]
+pub(super) fn kind_of(dirent_type: u8) -> Result<Kind> {
+    let kind = KINDS.get(usize::from(dirent_type)).copied().flatten();
+    kind.ok_or(Error::Corrupt)
 }
 
 const fn time(secs: i64, nanos: u32) -> Time {
@@ -99,27 +109,31 @@ impl Record {
     /// Where its size is.
     pub(super) const SIZE_OFFSET: usize = Self::FIELDS[6].0;
 
+    /// Of no inode.
+    pub(super) const NONE: Self = Self {
+        mode: 0,
+        inline_len: 0,
+        flags: 0,
+        uid: 0,
+        gid: 0,
+        nlink: 0,
+        size: 0,
+        parent: 0,
+        own: 0,
+        atime_secs: 0,
+        atime_nanos: 0,
+        mtime_secs: 0,
+        mtime_nanos: 0,
+        ctime_secs: 0,
+        ctime_nanos: 0,
+        btime_secs: 0,
+        btime_nanos: 0,
+    };
+
     /// A new inode without content. Sets everything that POSIX decides.
     pub(super) fn new(attr: &Attr) -> Self {
-        let mut record = Self {
-            mode: 0,
-            inline_len: 0,
-            flags: 0,
-            uid: 0,
-            gid: 0,
-            nlink: 0,
-            size: 0,
-            parent: 0,
-            own: if attr.kind == Kind::Directory { Cursor::FIRST.0 } else { 0 },
-            atime_secs: 0,
-            atime_nanos: 0,
-            mtime_secs: 0,
-            mtime_nanos: 0,
-            ctime_secs: 0,
-            ctime_nanos: 0,
-            btime_secs: 0,
-            btime_nanos: 0,
-        };
+        let own = if attr.kind == Kind::Directory { Cursor::FIRST.0 } else { 0 };
+        let mut record = Self { own, ..Self::NONE };
         record.set(attr.kind, attr);
         record
     }
@@ -138,6 +152,14 @@ impl Record {
         (self.mtime_secs, self.mtime_nanos) = (attr.mtime.secs, attr.mtime.nanos);
         (self.ctime_secs, self.ctime_nanos) = (attr.ctime.secs, attr.ctime.nanos);
         (self.btime_secs, self.btime_nanos) = (attr.btime.secs, attr.btime.nanos);
+    }
+
+    /// Takes the place of the record at the head of a value; other values stay as they are.
+    #[inline]
+    pub(super) fn change(&self, value: &mut [u8]) {
+        if let Some(head) = value.first_chunk_mut() {
+            self.encode_into(head);
+        }
     }
 
     /// What it is.
@@ -221,6 +243,31 @@ pub(super) fn entry(value: &[u8]) -> Result<Entry> {
 #[inline]
 pub(super) fn seq_value(entry: &Entry) -> [u8; SeqValue::SIZE] {
     SeqValue { ino: entry.ino.0, kind: entry.kind.dirent_type() }.encode()
+}
+
+/// Bytes that the value of a short name has at most.
+const SHORT: usize = 48;
+
+/// Calls `f` with the value of an entry in listing order. Most names are short, and their values soon made.
+#[inline]
+pub(super) fn with_listed<R>(entry: &Entry, name: &[u8], f: impl FnOnce(&[u8]) -> R) -> R {
+    let head = seq_value(entry);
+    let put = |value: &mut [u8]| {
+        short::copy(&mut value[..SeqValue::SIZE], &head);
+        short::copy(&mut value[SeqValue::SIZE..], name);
+    };
+    let (mut near, len) = (short::zeros::<{ SHORT / 8 }>(), SeqValue::SIZE + name.len());
+    match near.as_flattened_mut().get_mut(..len) {
+        Some(value) => {
+            put(value);
+            f(value)
+        }
+        None => {
+            let mut value = alloc::vec![0; len];
+            put(&mut value);
+            f(&value)
+        }
+    }
 }
 
 /// An entry and its name from the listing.

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::ground::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::ids::Ino;
 use crate::store::Flow;
-use crate::tree::{Census, Finger, PageId, Tree};
+use crate::tree::{Census, Finger, KeptLeaf, PageId, Spot, Tell, Tree};
 
 /// Records whose leaves are remembered: directories, and as many others.
 const LEAVES: usize = 8;
@@ -99,7 +99,7 @@ impl<P: Sheets> SubTree<P> {
 
     /// An inode's record, and the leaf that it was found in.
     #[inline]
-    fn record_in<R>(&self, ino: Ino, f: impl FnOnce(&[u8]) -> R) -> Result<Option<(R, PageId)>> {
+    fn record_in<R>(&self, ino: Ino, f: impl FnOnce(&[u8]) -> R) -> Result<Option<(R, Spot)>> {
         let Some(tree) = &self.tree else { return Ok(None) };
         let key = keys::inode(ino);
         if P::HINTS > 0 {
@@ -116,13 +116,13 @@ impl<P: Sheets> SubTree<P> {
         tree: &Tree<P>,
         key: &[u8],
         f: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<(R, PageId)>> {
+    ) -> Result<Option<(R, Spot)>> {
         let known = self.hints.get(key);
         let found = tree.get_from(known, key, f)?;
-        if let Some((_, leaf)) = &found
-            && known != Some(*leaf)
+        if let Some((_, spot)) = &found
+            && known != Some(*spot)
         {
-            self.hints.note(key, *leaf);
+            self.hints.note(key, *spot);
         }
         Ok(found)
     }
@@ -153,11 +153,11 @@ impl<P: Sheets> SubTree<P> {
         f: impl FnOnce(&[u8]) -> R,
         directory: impl FnOnce(&R) -> bool,
     ) -> Result<Option<R>> {
-        let Some((found, leaf)) = self.record_in(ino, f)? else { return Ok(None) };
+        let Some((found, spot)) = self.record_in(ino, f)? else { return Ok(None) };
         if P::HINTS > 0 {
             return Ok(Some(found));
         }
-        let known = (ino.0 << 32) | u64::from(leaf.0);
+        let known = (ino.0 << 32) | u64::from(spot.leaf.0);
         let place = &self.leaf_places(ino)[usize::from(!directory(&found))];
         if place.load(Relaxed) != known {
             place.store(known, Relaxed);
@@ -174,10 +174,10 @@ impl<P: Sheets> SubTree<P> {
 
     /// The leaf where the inode's record may be.
     #[inline]
-    fn leaf(&self, ino: Ino) -> Option<PageId> {
+    fn leaf(&self, ino: Ino) -> Option<Spot> {
         let known = self.leaf_places(ino).map(|place| place.load(Relaxed));
         let known = known.into_iter().find(|known| known >> 32 == ino.0 & u64::from(u32::MAX));
-        known.map(|known| PageId(known as u32))
+        known.map(|known| Spot { leaf: PageId(known as u32), slot: usize::MAX })
     }
 
     /// Changes a record that must be there.
@@ -225,21 +225,34 @@ impl<P: Sheets> SubTree<P> {
     #[inline]
     pub(super) fn scan_numbers(
         &self,
-        head: &[u8],
-        from: u64,
+        from: &[u8],
         each: impl FnMut(u64, &[u8]) -> Flow,
     ) -> Result<()> {
-        self.tree.as_ref().map_or(Ok(()), |tree| tree.scan_numbers(head, from, each))
+        self.tree.as_ref().map_or(Ok(()), |tree| tree.scan_numbers(from, each))
+    }
+
+    /// As the tree's.
+    pub(super) fn keep_leaf(&self, from: &[u8]) -> Result<Option<KeptLeaf>> {
+        self.tree.as_ref().map_or(Ok(None), |tree| tree.keep_leaf(from))
     }
 
     /// As the tree's; `reserve` comes first.
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_or(key, value, false)
+    }
+
+    /// The same for a key that must not be there.
+    pub(super) fn put_new(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_or(key, value, true)
+    }
+
+    fn put_or(&mut self, key: &[u8], value: &[u8], fresh: bool) -> Result<()> {
         let tree = self.tree.as_mut().ok_or(Error::Corrupt)?;
         let finger = &mut self.fingers[keys::kind(key)];
-        let right = tree.put_at(finger, key, value)?;
+        let right = tree.put_at(finger, key, value, fresh)?;
         if P::HINTS > 0 && (keys::is_name(key) || keys::is_inode(key)) {
             self.hints.widen();
-            self.hints.note(key, finger.leaf());
+            self.hints.note(key, finger.spot());
         }
         if right && keys::is_name(key) {
             *self.in_order.get_mut() = true;
@@ -255,7 +268,13 @@ impl<P: Sheets> SubTree<P> {
     /// Removes a key that must be there.
     pub(super) fn remove(&mut self, key: &[u8]) -> Result<()> {
         let tree = self.tree.as_mut().ok_or(Error::Corrupt)?;
-        let right = tree.remove_at(&mut self.fingers[keys::kind(key)], key)?;
+        let finger = &mut self.fingers[keys::kind(key)];
+        let hinted = P::HINTS > 0 && keys::is_name(key);
+        let spot = if hinted { self.hints.get(key) } else { None };
+        let right = match spot {
+            None => tree.remove_at(finger, key)?,
+            spot => tree.remove_from(spot, finger, key)?,
+        };
         if right.ok_or(Error::Corrupt)? && keys::is_name(key) {
             *self.in_order.get_mut() = true;
         }
@@ -267,7 +286,7 @@ impl<P: Sheets> SubTree<P> {
         &mut self,
         from: &[u8],
         to: &[u8],
-        each: impl FnMut(&[u8], &[u8]),
+        each: Option<Tell<'_>>,
     ) -> Result<usize> {
         let finger = &mut self.fingers[keys::kind(from)];
         self.tree.as_mut().map_or(Ok(0), |tree| tree.remove_range_at(finger, from, to, each))

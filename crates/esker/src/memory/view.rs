@@ -9,7 +9,7 @@ use super::base::Base;
 use super::extents::{self, Extent};
 use super::home::Home;
 use super::keys::{self, Rest};
-use super::record;
+use super::record::{self, Record};
 use super::write::address;
 use crate::attr::{Attr, Kind, Time};
 use crate::error::{Error, Result};
@@ -30,12 +30,13 @@ impl<B: Base> View for Home<B> {
 
     #[inline]
     fn attr(&self, ino: Ino) -> Result<Attr> {
+        if B::LASTING {
+            return self.record(ino, Record::attr)?;
+        }
         let attr = |value: &[u8]| record::record(value)?.attr();
         let is_directory =
             |attr: &Result<Attr>| matches!(attr, Ok(attr) if attr.kind == Kind::Directory);
-        B::attr(self, ino, || {
-            self.tree(ino).record(ino, attr, is_directory)?.ok_or(Error::NotFound)?
-        })
+        self.tree(ino).record(ino, attr, is_directory)?.ok_or(Error::NotFound)?
     }
 
     #[inline]
@@ -219,6 +220,13 @@ impl<B: Base> Home<B> {
             Flow::Continue(())
         })?;
         Ok(count)
+    }
+
+    /// What `look` says of an inode's record.
+    #[inline]
+    pub(super) fn record<R>(&self, ino: Ino, look: impl FnOnce(&Record) -> R) -> Result<R> {
+        let find = || self.tree(ino).get_record(ino, record::record)?.ok_or(Error::NotFound)?;
+        B::record(self, ino, look, find)
     }
 
     fn read_extent(&self, extent: &Extent, at: u64, target: &mut [u8]) -> Result<()> {

@@ -8,7 +8,6 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 use super::create::New;
-use super::walk::plain;
 use super::{Caller, Fs, Node};
 use crate::attr::Kind;
 use crate::error::{Error, Result};

@@ -12,10 +12,22 @@ use super::node::{Node, NodeSlot, Place};
 use super::node_mut::NodeMut;
 use super::pages::{PageId, Pages};
 use super::path::Path;
-use super::remove::MERGE_BELOW;
+use super::remove::stays;
 use crate::error::{Error, Result};
 use crate::ground::short;
 use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
+
+/// Who is told the keys and values that go.
+pub type Tell<'a> = &'a mut dyn FnMut(&[u8], &[u8]);
+
+/// A leaf and a slot where a key may be; it is never believed without a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// Any page.
+    pub leaf: PageId,
+    /// Any number.
+    pub slot: usize,
+}
 
 /// Where a key was. Of one tree only: another's shape may look the same.
 #[derive(Clone, Debug)]
@@ -23,10 +35,14 @@ pub struct Finger {
     leaf: PageId,
     /// The tree's when the finger was laid; 0 for none's.
     shape: u64,
-    /// The least key of the leaf behind, if there is one.
-    fence: Option<KeyBuf>,
+    /// The least key of the leaf behind,
+    fence: KeyBuf,
+    /// if there is one.
+    fenced: bool,
     /// The tree's `newest` among the keys that came in here.
     newest: Option<(PageId, usize)>,
+    /// The slot of the key that was put last, or 0 where that is not known.
+    slot: usize,
     /// The last removal was elsewhere: the next one will be too.
     missed: bool,
 }
@@ -34,15 +50,23 @@ pub struct Finger {
 impl Finger {
     /// Nowhere yet.
     #[must_use]
-    pub const fn new() -> Self {
-        Self { leaf: PageId(0), shape: 0, fence: None, newest: None, missed: false }
+    pub fn new() -> Self {
+        Self {
+            leaf: PageId(0),
+            shape: 0,
+            fence: KeyBuf::new(),
+            fenced: false,
+            newest: None,
+            slot: 0,
+            missed: false,
+        }
     }
 
-    /// The leaf of the key that came or went last.
+    /// Where the key that was put last is likely to be.
     #[inline]
     #[must_use]
-    pub const fn leaf(&self) -> PageId {
-        self.leaf
+    pub const fn spot(&self) -> Spot {
+        Spot { leaf: self.leaf, slot: self.slot }
     }
 }
 
@@ -62,24 +86,25 @@ impl<P: Pages> Tree<P> {
         let bytes = self.pages.get(finger.leaf)?;
         let node = Node::parse(&bytes, 0)?;
         let place = node.find(key)?;
-        let proven = match (place, &finger.fence) {
-            (Ok(_), _) => true,
-            (Err(0), _) => false,
-            (Err(at), _) if at < node.count() => true,
-            (_, None) => true,
-            (_, Some(fence)) => short::order(key, fence).is_lt(),
+        let proven = match place {
+            Ok(_) => true,
+            Err(0) => false,
+            Err(at) if at < node.count() => true,
+            _ => !finger.fenced || short::order(key, &finger.fence).is_lt(),
         };
         Ok(proven.then_some(place))
     }
 
     /// Lays the finger on the path's leaf.
     fn lay_finger(&self, finger: &mut Finger, path: &Path) -> Result<()> {
-        (finger.leaf, finger.shape, finger.fence) = (path.leaf, self.shape, None);
+        (finger.leaf, finger.shape, finger.fenced) = (path.leaf, self.shape, false);
         for (depth, step) in path.steps().iter().enumerate().rev() {
             let bytes = self.pages.get(step.page)?;
             let node = Node::parse(&bytes, path.level(depth))?;
             if usize::from(step.index) < node.count() {
-                finger.fence = Some(node.key(usize::from(step.index))?);
+                node.begin(&mut finger.fence)?;
+                node.entry(usize::from(step.index), &mut finger.fence)?;
+                finger.fenced = true;
                 break;
             }
         }
@@ -104,25 +129,43 @@ impl<P: Pages> Tree<P> {
         }
     }
 
-    /// As [`put`](Self::put), and lays the finger there; whether it was right already.
-    pub fn put_at(&mut self, finger: &mut Finger, key: &[u8], value: &[u8]) -> Result<bool> {
+    /// As [`put`](Self::put), and lays the finger there; whether it was right already. With `fresh`, `Corrupt` when the
+    /// key is there.
+    pub fn put_at(
+        &mut self,
+        finger: &mut Finger,
+        key: &[u8],
+        value: &[u8],
+        fresh: bool,
+    ) -> Result<bool> {
         if key.len() > KEY_LEN_MAX || value.len() > VALUE_LEN_MAX {
             return Err(Error::TooBig);
         }
         self.newest = finger.newest;
-        let put = self.put_near(finger, key, value);
+        let put = self.put_near(finger, key, value, fresh);
         finger.newest = self.newest;
         put
     }
 
-    fn put_near(&mut self, finger: &mut Finger, key: &[u8], value: &[u8]) -> Result<bool> {
-        if let Some(place) = self.point(finger, key)?
-            && self.put_in(finger.leaf, place, key, value)?
-        {
-            return Ok(true);
+    fn put_near(
+        &mut self,
+        finger: &mut Finger,
+        key: &[u8],
+        value: &[u8],
+        fresh: bool,
+    ) -> Result<bool> {
+        if let Some(place) = self.point(finger, key)? {
+            if fresh && place.is_ok() {
+                return Err(Error::Corrupt);
+            }
+            if self.put_in(finger.leaf, place, key, value)? {
+                finger.slot = place.unwrap_or_else(|at| at);
+                return Ok(true);
+            }
         }
         let (path, shape) = (self.path(key)?, self.shape);
-        self.put_below(&path, key, value)?;
+        let at = self.put_below(&path, key, value, fresh)?;
+        finger.slot = if self.shape == shape { at } else { 0 };
         self.follow(finger, &path, shape, key)?;
         Ok(false)
     }
@@ -153,6 +196,33 @@ impl<P: Pages> Tree<P> {
         Ok(fits)
     }
 
+    /// As [`remove_at`](Self::remove_at), without the finger where a spot is right that may name any page.
+    pub fn remove_from(
+        &mut self,
+        spot: Option<Spot>,
+        finger: &mut Finger,
+        key: &[u8],
+    ) -> Result<Option<bool>> {
+        if let Some(Spot { leaf, slot }) = spot.and_then(|spot| self.spot_near(spot, key))
+            && self.remove_in(leaf, slot)?
+        {
+            return Ok(Some(true));
+        }
+        self.remove_at(finger, key)
+    }
+
+    /// Removes an entry of a leaf if that stays as it is then.
+    fn remove_in(&mut self, leaf: PageId, at: usize) -> Result<bool> {
+        let mut node = NodeMut::parse(self.pages.edit(leaf)?, 0)?;
+        let (before, less) = (node.used_len(), node.entry_len(at)?);
+        let stays = node.count() > 1 && stays(before, before.saturating_sub(less));
+        if stays {
+            node.remove(at..at + 1)?;
+            node.save();
+        }
+        Ok(stays)
+    }
+
     /// As [`remove`](Self::remove), and lays the finger there: whether it was right already, or
     /// nothing if there was no such key.
     pub fn remove_at(&mut self, finger: &mut Finger, key: &[u8]) -> Result<Option<bool>> {
@@ -162,15 +232,8 @@ impl<P: Pages> Tree<P> {
         };
         match place {
             Some(Err(_)) => return Ok(None),
-            Some(Ok(at)) => {
-                let mut node = NodeMut::parse(self.pages.edit(finger.leaf)?, 0)?;
-                if node.used_len() >= MERGE_BELOW + node.entry_len(at)? {
-                    node.remove(at..at + 1)?;
-                    node.save();
-                    return Ok(Some(true));
-                }
-            }
-            None => {}
+            Some(Ok(at)) if self.remove_in(finger.leaf, at)? => return Ok(Some(true)),
+            _ => {}
         }
         let (path, shape) = (self.path(key)?, self.shape);
         let removed = self.remove_below(&path, key)?;
@@ -180,77 +243,90 @@ impl<P: Pages> Tree<P> {
     }
 
     /// As [`remove_range`](Self::remove_range), quickly if `from` is in the finger's leaf and what
-    /// goes leaves enough of it behind.
+    /// goes leaves enough of it behind, and more so if nobody is told what goes.
     pub fn remove_range_at(
         &mut self,
         finger: &mut Finger,
         from: &[u8],
         to: &[u8],
-        mut each: impl FnMut(&[u8], &[u8]),
+        each: Option<Tell<'_>>,
     ) -> Result<usize> {
         if let Some(Ok(start)) = self.point(finger, from)? {
             let bytes = self.pages.get(finger.leaf)?;
             let node = Node::parse(&bytes, 0)?;
-            let end = node.find(to)?.unwrap_or_else(|at| at);
-            let mut left = node.header.used_len();
+            // Mostly there is one to go.
+            let end = match node.is_before(start + 1, to)? {
+                Some(false) => start + 1,
+                _ => node.find(to)?.unwrap_or_else(|at| at),
+            };
+            let before = node.header.used_len();
+            let mut left = before;
             for index in start..end {
                 left = left.saturating_sub(NodeSlot::SIZE + node.slot(index)?.cell_len());
             }
-            if start < end && end < node.count() && left >= MERGE_BELOW {
-                let mut key = KeyBuf::new();
-                node.begin(&mut key)?;
-                for index in start..end {
-                    let value = node.entry(index, &mut key)?;
-                    each(&key, value);
+            if start < end && end < node.count() && stays(before, left) {
+                if let Some(each) = each {
+                    let mut key = KeyBuf::new();
+                    node.begin(&mut key)?;
+                    for index in start..end {
+                        let value = node.entry(index, &mut key)?;
+                        each(&key, value);
+                    }
                 }
                 drop(bytes);
                 self.cut(finger.leaf, 0, start..end)?;
                 return Ok(end - start);
             }
         }
-        let removed = self.remove_range(from, to, each)?;
+        let removed = match each {
+            Some(each) => self.remove_range(from, to, each)?,
+            None => self.remove_range(from, to, |_, _| {})?,
+        };
         let path = self.path(from)?;
         self.lay_finger(finger, &path)?;
         Ok(removed)
     }
 
-    /// Leaf and slot of a key that is there. `first` may name any page, or none; it is asked
-    /// first.
+    /// Where a key is, if it is in the leaf of a spot that may name any page.
     #[inline]
-    fn locate(&self, first: Option<PageId>, key: &[u8]) -> Result<Option<(PageId, usize)>> {
-        if let Some(page) = first
-            && let Ok(bytes) = self.pages.get(page)
-            && let Ok(node) = Node::parse(&bytes, 0)
-            && let Ok(Ok(at)) = node.find(key)
-        {
-            return Ok(Some((page, at)));
+    fn spot_near(&self, Spot { leaf, slot }: Spot, key: &[u8]) -> Option<Spot> {
+        let bytes = self.pages.get(leaf).ok()?;
+        let slot = Node::parse(&bytes, 0).ok()?.find_near(key, slot).ok()?.ok()?;
+        Some(Spot { leaf, slot })
+    }
+
+    /// Where a key is, if it is there. `first` may name any page, or none; it is asked first.
+    #[inline]
+    fn locate(&self, first: Option<Spot>, key: &[u8]) -> Result<Option<Spot>> {
+        if let Some(spot) = first.and_then(|spot| self.spot_near(spot, key)) {
+            return Ok(Some(spot));
         }
         let leaf = self.leaf(key)?;
         let place = Node::parse(&*self.pages.get(leaf)?, 0)?.find(key)?;
-        Ok(place.ok().map(|at| (leaf, at)))
+        Ok(place.ok().map(|slot| Spot { leaf, slot }))
     }
 
-    /// As [`get`](Self::get), with the leaf that holds the key told too, to be asked `first` the
-    /// next time. `first` may name any page, or none.
+    /// As [`get`](Self::get), with the place of the key told too, to be asked `first` the next time. `first` may name
+    /// any page, or none.
     #[inline]
     pub fn get_from<R>(
         &self,
-        first: Option<PageId>,
+        first: Option<Spot>,
         key: &[u8],
         f: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<(R, PageId)>> {
-        if let Some(page) = first
-            && let Ok(bytes) = self.pages.get(page)
+    ) -> Result<Option<(R, Spot)>> {
+        if let Some(Spot { leaf, slot }) = first
+            && let Ok(bytes) = self.pages.get(leaf)
             && let Ok(node) = Node::parse(&bytes, 0)
-            && let Ok(Ok(at)) = node.find(key)
+            && let Ok(Ok(slot)) = node.find_near(key, slot)
         {
-            return Ok(Some((f(node.value(at)?), page)));
+            return Ok(Some((f(node.value(slot)?), Spot { leaf, slot })));
         }
         let leaf = self.leaf(key)?;
         let bytes = self.pages.get(leaf)?;
         let node = Node::parse(&bytes, 0)?;
         match node.find_far(key)? {
-            Ok(at) => Ok(Some((f(node.value(at)?), leaf))),
+            Ok(slot) => Ok(Some((f(node.value(slot)?), Spot { leaf, slot }))),
             Err(_) => Ok(None),
         }
     }
@@ -258,12 +334,12 @@ impl<P: Pages> Tree<P> {
     /// As [`edit`](Self::edit); `first` as in [`get_from`](Self::get_from).
     pub fn edit_from<R>(
         &mut self,
-        first: Option<PageId>,
+        first: Option<Spot>,
         key: &[u8],
         f: impl FnOnce(&mut [u8]) -> R,
     ) -> Result<Option<R>> {
-        let Some((leaf, at)) = self.locate(first, key)? else { return Ok(None) };
-        let value = NodeMut::parse(self.pages.edit(leaf)?, 0)?.into_value(at)?;
+        let Some(Spot { leaf, slot }) = self.locate(first, key)? else { return Ok(None) };
+        let value = NodeMut::parse(self.pages.edit(leaf)?, 0)?.into_value(slot)?;
         Ok(Some(f(value)))
     }
 }

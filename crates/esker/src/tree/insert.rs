@@ -62,12 +62,22 @@ impl<P: Pages> Tree<P> {
             return Err(Error::TooBig);
         }
         let path = self.path(key)?;
-        self.put_below(&path, key, value)
+        self.put_below(&path, key, value, false).map(drop)
     }
 
-    /// Puts an entry where the path to it leads.
-    pub(super) fn put_below(&mut self, path: &Path, key: &[u8], value: &[u8]) -> Result<()> {
+    /// Puts an entry where the path to it leads; with `fresh`, `Corrupt` when there is one. Its slot, if no node was
+    /// split.
+    pub(super) fn put_below(
+        &mut self,
+        path: &Path,
+        key: &[u8],
+        value: &[u8],
+        fresh: bool,
+    ) -> Result<usize> {
         let place = Node::parse(&*self.pages.get(path.leaf)?, 0)?.find(key)?;
+        if fresh && place.is_ok() {
+            return Err(Error::Corrupt);
+        }
         let at = place.unwrap_or_else(|at| at);
         let incoming = Incoming {
             at,
@@ -81,7 +91,7 @@ impl<P: Pages> Tree<P> {
         if place.is_err() {
             self.newest = Some((path.leaf, at));
         }
-        Ok(())
+        Ok(at)
     }
 
     /// Takes an entry into the node below the first `depth` steps of the path.

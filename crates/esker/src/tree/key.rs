@@ -12,23 +12,34 @@ use crate::limits::KEY_LEN_MAX;
 /// Bytes of a key that are kept in its slot.
 pub const HEAD_LEN: usize = 4;
 
+/// Words that hold any key.
+const WORDS: usize = KEY_LEN_MAX.div_ceil(8);
+
 /// A whole key, on the stack.
 #[derive(Clone, Debug)]
 pub struct KeyBuf {
-    bytes: [u8; KEY_LEN_MAX],
+    words: [[u8; 8]; WORDS],
     len: usize,
 }
 
 impl KeyBuf {
     /// The empty key.
-    pub const fn new() -> Self {
-        Self { bytes: [0; KEY_LEN_MAX], len: 0 }
+    #[inline]
+    pub fn new() -> Self {
+        Self { words: short::zeros(), len: 0 }
+    }
+
+    /// Bytes of the key, if so many fit.
+    #[inline]
+    fn part(&mut self, start: usize, len: usize) -> Option<&mut [u8]> {
+        let bytes = &mut self.words.as_flattened_mut()[..KEY_LEN_MAX];
+        bytes.get_mut(start..start + len)
     }
 
     /// Keeps the first `len` bytes and puts `tail` behind them. `Corrupt` when that is too long.
     #[inline]
     pub fn set_tail(&mut self, len: usize, tail: &[u8]) -> Result<()> {
-        let target = self.bytes.get_mut(len..len + tail.len()).ok_or(Error::Corrupt)?;
+        let target = self.part(len, tail.len()).ok_or(Error::Corrupt)?;
         short::copy(target, tail);
         self.len = len + tail.len();
         Ok(())
@@ -37,7 +48,7 @@ impl KeyBuf {
     /// Keeps the first `len` bytes and puts the first `head_len` of `head` behind them. `Corrupt` if that is too long.
     #[inline]
     pub fn set_head(&mut self, len: usize, head: [u8; HEAD_LEN], head_len: usize) -> Result<()> {
-        match self.bytes.get_mut(len..len + HEAD_LEN) {
+        match self.part(len, HEAD_LEN) {
             Some(target) if head_len <= HEAD_LEN => {
                 target.copy_from_slice(&head);
                 self.len = len + head_len;
@@ -57,7 +68,7 @@ impl Deref for KeyBuf {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        &self.words.as_flattened()[..self.len]
     }
 }
 

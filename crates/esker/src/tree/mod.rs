@@ -27,10 +27,11 @@ mod sequence;
 mod slabs;
 
 pub use check::Census;
-pub use finger::Finger;
+pub use finger::{Finger, Spot, Tell};
 pub use heap_pages::HeapPages;
 pub use node::{NodeHeader, NodeSlot};
 pub use pages::{LINE, Lines, Page, PageId, PageMut, Pages};
+pub use scan::KeptLeaf;
 
 use self::node::Node;
 use self::node_mut::NodeMut;

@@ -226,6 +226,41 @@ impl<'a> Node<'a> {
         self.search::<false>(key)
     }
 
+    /// The same, with a slot that is looked at first.
+    #[inline]
+    pub fn find_near(&self, key: &[u8], guess: usize) -> Result<Place> {
+        if guess < self.count() && self.is_at(guess, key)? { Ok(Ok(guess)) } else { self.find(key) }
+    }
+
+    /// Whether a slot, which there is, is that of `key`.
+    #[inline]
+    fn is_at(&self, index: usize, key: &[u8]) -> Result<bool> {
+        let Some(suffix) = suffix_behind(key, self.prefix) else { return Ok(false) };
+        let (slot, (head, rest)) = (self.slot(index)?, cut(suffix));
+        if slot.head != head || slot.suffix_len as usize != suffix.len() {
+            return Ok(false);
+        }
+        let start = slot.cell_start as usize;
+        Ok(short::same(self.bytes(start..start + rest.len())?, rest))
+    }
+
+    /// Whether the key of a slot comes before `key`; nothing where there is no such slot.
+    #[inline]
+    pub fn is_before(&self, index: usize, key: &[u8]) -> Result<Option<bool>> {
+        if index >= self.count() {
+            return Ok(None);
+        }
+        let Some(suffix) = suffix_behind(key, self.prefix) else {
+            return Ok(Some(short::order(self.prefix, key).is_lt()));
+        };
+        let (slot, (head, rest)) = (self.slot(index)?, cut(suffix));
+        let order = match slot.head.cmp(&head) {
+            Ordering::Equal => self.compare(&slot, rest, suffix.len())?,
+            order => order,
+        };
+        Ok(Some(order.is_lt()))
+    }
+
     /// The same in a page that is likely far from the processor.
     pub fn find_far(&self, key: &[u8]) -> Result<Place> {
         // In WebAssembly instructions are what counts, and they only grow by it.
@@ -301,7 +336,8 @@ impl<'a> Node<'a> {
     #[inline]
     fn narrow(&self, head: u32) -> Range<usize> {
         let (count, step) = (self.count(), hint_step(self.count()));
-        if step == 0 {
+        // In WebAssembly a few steps more are less than to compare them all.
+        if step == 0 || cfg!(target_arch = "wasm32") {
             return 0..count;
         }
         // As wide as the hints and without a check for overflow, so that it compiles to a few
@@ -346,8 +382,8 @@ impl<'a> Node<'a> {
         let own_len = slot.suffix_len as usize;
         let start = slot.cell_start as usize;
         let own = self.bytes(start..start + rest_len(own_len))?;
-        // Most keys that are looked for are there.
-        if own_len == suffix_len && short::same(own, rest) {
+        // Most keys that are looked for are there; in WebAssembly to see that is not less.
+        if !cfg!(target_arch = "wasm32") && own_len == suffix_len && short::same(own, rest) {
             return Ok(Ordering::Equal);
         }
         Ok(short::order(own, rest).then(own_len.cmp(&suffix_len)))

@@ -58,13 +58,18 @@ impl<'a> NodeMut<'a> {
             return;
         }
         let known = if step == self.step { self.changed.div_ceil(step) } else { 0 };
-        for hint in known.saturating_sub(1)..HINTS {
-            // The head is the first field of a slot.
-            let source = self.slot_start((hint + 1) * step);
-            let target = HINTS_RANGE.start + hint * HEAD_LEN;
-            let Some(&head) = self.page[source..].first_chunk::<HEAD_LEN>() else { return };
-            self.put(target, &head);
+        let first = known.saturating_sub(1);
+        if first >= HINTS {
+            return;
         }
+        let (mut hints, mut source) = ([[0; HEAD_LEN]; HINTS], self.slot_start((first + 1) * step));
+        for hint in &mut hints[first..] {
+            // The head is the first field of a slot.
+            let Some(head) = self.page.get(source..source + HEAD_LEN) else { return };
+            hint.copy_from_slice(head);
+            source += step * NodeSlot::SIZE;
+        }
+        self.put(HINTS_RANGE.start + first * HEAD_LEN, hints[first..].as_flattened());
     }
 
     /// Bytes to where there is room for them.
@@ -88,6 +93,11 @@ impl<'a> NodeMut<'a> {
     fn set_slot(&mut self, index: usize, slot: &NodeSlot) {
         let start = self.slot_start(index);
         self.put(start, &slot.encode());
+    }
+
+    /// How many entries there are.
+    pub const fn count(&self) -> usize {
+        self.header.count as usize
     }
 
     /// Bytes that say something.

@@ -4,6 +4,7 @@
 //! (`memory::resident`). Invariant: what is behind a [`PageId`] is nobody's word: the tree checks each
 //! page that it reads. A page's bytes change only through [`PageMut`], which notes what was touched.
 
+use alloc::sync::Arc;
 use core::ops::{Deref, Range};
 
 use crate::error::Result;
@@ -25,6 +26,15 @@ pub trait Pages {
 
     /// A page to read. `Corrupt` when it is not allocated.
     fn get(&self, id: PageId) -> Result<Self::Ref<'_>>;
+
+    /// Whether pages can be kept.
+    const KEEPS: bool = false;
+
+    /// A page to read after the tree is let go, as it is now; nothing where pages cannot be kept.
+    fn kept(&self, id: PageId) -> Result<Option<Arc<Page>>> {
+        let _ = id;
+        Ok(None)
+    }
 
     /// A page to change. `Corrupt` when it is not allocated.
     fn edit(&mut self, id: PageId) -> Result<PageMut<'_>>;
@@ -69,9 +79,12 @@ impl Lines {
         }
     }
 
-    /// Runs of lines in order, as ranges of bytes.
+    /// Runs of lines in order, as ranges of bytes, which take up to two lines between them along: to write these is
+    /// less than to write twice.
     pub fn runs(self) -> impl Iterator<Item = Range<usize>> {
-        let mut left = self.0;
+        let behind = self.0 << 1;
+        let mut left =
+            self.0 | (behind & self.0 >> 1) | (behind & self.0 >> 2) | (self.0 << 2 & self.0 >> 1);
         core::iter::from_fn(move || {
             let start = left.trailing_zeros();
             let len = left.checked_shr(start)?.trailing_ones();
@@ -168,8 +181,8 @@ mod tests {
             let expected = if start == end { alloc::vec![] } else { alloc::vec![rounded] };
             assert_eq!(told, expected);
         }
-        let lines = Lines(0b1011 | 1 << 63);
-        let runs: alloc::vec::Vec<_> = lines.runs().collect();
-        assert_eq!(runs, [0..128, 192..256, 4032..4096]);
+        let runs = |bits| Lines(bits).runs().collect::<alloc::vec::Vec<_>>();
+        assert_eq!(runs(0b10001 | 1 << 63), [0..64, 256..320, 4032..4096]);
+        assert_eq!(runs(0b1001_1011 | 0b101 << 61), [0..512, 61 * 64..4096]);
     }
 }

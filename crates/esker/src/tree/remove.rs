@@ -15,9 +15,17 @@ use crate::error::{Error, Result};
 use crate::limits::PAGE_SIZE;
 
 /// A node that uses less than this looks for a sibling to merge with,
-pub(super) const MERGE_BELOW: usize = PAGE_SIZE / 4;
-/// and does so if both together leave some room: or else it might have to be split again at once.
-const MERGED_LEN_MAX: usize = PAGE_SIZE - PAGE_SIZE / 8;
+const MERGE_BELOW: usize = PAGE_SIZE / 4;
+/// each time that it uses so many bytes less,
+const MERGE_STEP: usize = PAGE_SIZE / 16;
+/// and does so if both together leave as much room again. Where keys go in order a node is soon empty, and what was
+/// merged would have been laid anew for nothing.
+const MERGED_LEN_MAX: usize = PAGE_SIZE / 2;
+
+/// Whether a node that uses `left` bytes, after it used `before`, stays as it is.
+pub(super) const fn stays(before: usize, left: usize) -> bool {
+    left >= MERGE_BELOW || left / MERGE_STEP == before / MERGE_STEP
+}
 
 impl<P: Pages> Tree<P> {
     /// Removes an entry; whether there was one.

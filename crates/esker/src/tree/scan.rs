@@ -3,13 +3,105 @@
 //! Invariant: a scan visits each leaf once at most, whatever the pages say: their first keys must
 //! rise.
 
+use alloc::sync::Arc;
+
 use super::Tree;
 use super::key::{KeyBuf, suffix_behind};
 use super::node::Node;
-use super::pages::Pages;
+use super::pages::{Page, Pages};
 use super::path::Path;
 use crate::error::{Error, Result};
 use crate::store::Flow;
+
+/// A leaf as it was when it was found, whatever has become of it in the tree.
+pub struct KeptLeaf {
+    page: Arc<Page>,
+    /// Where to begin.
+    start: usize,
+}
+
+impl KeptLeaf {
+    /// As [`Tree::scan_numbers`], in this leaf alone; whether there may be more behind it.
+    #[inline]
+    pub fn numbers(&self, from: &[u8], mut each: impl FnMut(u64, &[u8]) -> Flow) -> Result<bool> {
+        let node = Node::parse(&self.page, 0)?;
+        let flow = Numbers::from(from)?.walk(&node, self.start, &mut each)?;
+        Ok(flow.is_continue())
+    }
+}
+
+/// Keys that end in numbers, which rise.
+struct Numbers<'k> {
+    /// What they begin with.
+    head: &'k [u8],
+    /// The least number that may come.
+    least: u64,
+}
+
+impl<'k> Numbers<'k> {
+    fn from(key: &'k [u8]) -> Result<Self> {
+        let (head, number) = key.split_last_chunk().ok_or(Error::Corrupt)?;
+        Ok(Self { head, least: u64::from_be_bytes(*number) })
+    }
+
+    /// Those of a leaf, from a slot on; breaks where there are no more.
+    #[inline]
+    fn walk(
+        &mut self,
+        node: &Node<'_>,
+        start: usize,
+        each: &mut impl FnMut(u64, &[u8]) -> Flow,
+    ) -> Result<Flow> {
+        let known = suffix_behind(node.prefix, self.head).filter(|known| known.len() <= 8);
+        let Some(known) = known else { return self.walk_others(node, start, each) };
+        let worth = known.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
+        for index in start..node.count() {
+            let (number, value) = node.number(index, worth, known.len())?;
+            if self.take(number, value, each)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    /// The same in a leaf that has other keys too.
+    fn walk_others(
+        &mut self,
+        node: &Node<'_>,
+        start: usize,
+        each: &mut impl FnMut(u64, &[u8]) -> Flow,
+    ) -> Result<Flow> {
+        let mut key = KeyBuf::new();
+        node.begin(&mut key)?;
+        for index in start..node.count() {
+            let value = node.entry(index, &mut key)?;
+            let tail = suffix_behind(&key, self.head).and_then(|tail| tail.try_into().ok());
+            let Some(tail) = tail else { return Ok(Flow::Break(())) };
+            if self.take(u64::from_be_bytes(tail), value, each)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        number: u64,
+        value: &[u8],
+        each: &mut impl FnMut(u64, &[u8]) -> Flow,
+    ) -> Result<Flow> {
+        if number < self.least {
+            return Err(Error::Corrupt);
+        }
+        let flow = each(number, value);
+        match number.checked_add(1) {
+            Some(least) => self.least = least,
+            None => return Ok(Flow::Break(())),
+        }
+        Ok(flow)
+    }
+}
 
 impl<P: Pages> Tree<P> {
     /// Calls `each` with the key and value of every entry from `from` on, in order, until it
@@ -40,51 +132,32 @@ impl<P: Pages> Tree<P> {
         }
     }
 
-    /// Calls `each` with number and value of every entry whose key is `head` and a big-endian number of 8 bytes, from
-    /// the number `from` on, in order, until it breaks.
+    /// Calls `each` with number and value of every entry whose key is like `from` but for its last 8 bytes, a
+    /// big-endian number, from that key on, in order, until it breaks.
     pub fn scan_numbers(
         &self,
-        head: &[u8],
-        from: u64,
+        from: &[u8],
         mut each: impl FnMut(u64, &[u8]) -> Flow,
     ) -> Result<()> {
-        let mut key = KeyBuf::new();
-        key.set_tail(0, head)?;
-        key.set_tail(head.len(), &from.to_be_bytes())?;
-        let Some((mut path, mut start)) = self.seek(&key)? else { return Ok(()) };
-        let mut reached = None;
+        let Some((mut path, mut start)) = self.seek(from)? else { return Ok(()) };
+        let mut numbers = Numbers::from(from)?;
         loop {
             let bytes = self.pages.get(path.leaf)?;
             let node = Node::parse(&bytes, 0)?;
-            let known = suffix_behind(node.prefix, head).filter(|known| known.len() <= 8);
-            let known_len = known.map_or(0, <[u8]>::len);
-            let number =
-                known.map(|known| known.iter().fold(0, |n, &byte| n << 8 | u64::from(byte)));
-            node.begin(&mut key)?;
-            for index in start..node.count() {
-                let (number, value) = match number {
-                    Some(known) => node.number(index, known, known_len)?,
-                    // The leaf has other keys too.
-                    None => {
-                        let value = node.entry(index, &mut key)?;
-                        let tail = suffix_behind(&key, head).and_then(|tail| tail.try_into().ok());
-                        let Some(tail) = tail else { return Ok(()) };
-                        (u64::from_be_bytes(tail), value)
-                    }
-                };
-                if reached.is_some_and(|reached| reached >= number) {
-                    return Err(Error::Corrupt);
-                }
-                reached = Some(number);
-                if each(number, value).is_break() {
-                    return Ok(());
-                }
-            }
-            if !self.next_leaf(&mut path)? {
+            let flow = numbers.walk(&node, start, &mut each)?;
+            if flow.is_break() || !self.next_leaf(&mut path)? {
                 return Ok(());
             }
             start = 0;
         }
+    }
+
+    /// The leaf of the first entry from `from` on, if there is one, to be looked at without the tree. Only of pages
+    /// that can be kept.
+    pub fn keep_leaf(&self, from: &[u8]) -> Result<Option<KeptLeaf>> {
+        let Some((path, start)) = self.seek(from)? else { return Ok(None) };
+        let page = self.pages.kept(path.leaf)?.ok_or(Error::Corrupt)?;
+        Ok(Some(KeptLeaf { page, start }))
     }
 
     /// Calls `f` with the entry of the greatest key that is not greater than `key`.

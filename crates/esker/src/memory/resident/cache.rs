@@ -14,6 +14,8 @@ use crate::tree::{Lines, Page, PageMut};
 
 /// Places that a page may take.
 const WAYS: usize = 4;
+/// Freed pages that are known at most, but for those of one commit.
+const GONE_MAX: usize = 1024;
 
 struct Held {
     /// Of the page; 0 for none: the first page is no tree's.
@@ -34,7 +36,7 @@ pub struct Cache {
     beyond: BTreeMap<u32, Held>,
     /// Changed pages, in the order of their first change.
     changed: Vec<u32>,
-    /// Pages freed since the last look: not to be read, whatever the memory has there.
+    /// Pages freed since these were last forgotten: not to be read, whatever the memory has there.
     gone: BTreeSet<u32>,
 }
 
@@ -111,9 +113,6 @@ impl Cache {
     /// A page's place, with the page in it, which `read` fills.
     #[inline]
     fn hold(&mut self, id: u32, read: impl FnOnce(&mut Page) -> Result<()>) -> Result<&mut Held> {
-        if !self.gone.is_empty() && self.gone.contains(&id) {
-            return Err(Error::Corrupt);
-        }
         if let Some(place) = self.place(id) {
             return Ok(self.use_place(place));
         }
@@ -125,6 +124,10 @@ impl Cache {
 
     #[cold]
     fn fetch(&mut self, id: u32, read: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+        // None of these is at hand.
+        if self.gone.contains(&id) {
+            return Err(Error::Corrupt);
+        }
         let held = self.make_room(id);
         let mut page = held.page.take().unwrap_or_else(|| Arc::new([0; PAGE_SIZE]));
         let done = read(Arc::make_mut(&mut page));
@@ -152,8 +155,16 @@ impl Cache {
         id: u32,
         read: impl FnOnce(&mut Page) -> Result<()>,
     ) -> Result<PageMut<'_>> {
+        // Whoever edits changes something.
+        if let Some(place) = self.place(id) {
+            if self.use_place(place).lines.is_empty() {
+                self.changed.push(id);
+            }
+            let held = &mut self.places[place];
+            let page = held.page.as_mut().ok_or(Error::Corrupt)?;
+            return Ok(PageMut::noted(Arc::make_mut(page), &mut held.lines));
+        }
         if self.hold(id, read)?.lines.is_empty() {
-            // Whoever edits changes something.
             self.changed.push(id);
         }
         let held = self.find(id).ok_or(Error::Corrupt)?;
@@ -218,10 +229,12 @@ impl Cache {
         self.gone.clear();
     }
 
-    /// Whether pages were freed since the last call.
-    pub fn take_gone(&mut self) -> bool {
-        let some = !self.gone.is_empty();
-        self.gone.clear();
-        some
+    /// Forgets which pages were freed, once there are many; whether it did, so that from now on they may be read.
+    pub fn forget_gone(&mut self) -> bool {
+        let many = self.gone.len() > GONE_MAX;
+        if many {
+            self.gone.clear();
+        }
+        many
     }
 }

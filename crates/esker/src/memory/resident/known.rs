@@ -1,14 +1,14 @@
-//! Attributes at hand: every step of a path asks for those of a directory, and most calls for those of one file again
-//! and again. And names of directories, which paths lead through again and again.
+//! Records at hand: every step of a path asks for that of a directory, and most calls for that of the file that was
+//! changed last. And names of directories, which paths lead through again and again.
 //!
-//! Neighbours: `view` asks; a commit makes forget what it has changed. Invariant: what is kept was in the tree
-//! before, or is: attributes found before anything was forgotten are not kept after that.
+//! Neighbours: `view` and `plan` ask; a commit says what it has changed. Invariant: what is kept is in the tree, or
+//! will be when the commit that says so ends well: what was found before anything changed is not kept after that.
 
 use alloc::boxed::Box;
 
-use crate::attr::Attr;
 use crate::ground::short;
 use crate::ids::Ino;
+use crate::memory::record::Record;
 use crate::store::Entry;
 
 /// Places, each for the inodes of one number modulo this.
@@ -28,33 +28,44 @@ struct Named {
     entry: Entry,
 }
 
-/// Attributes of a few inodes, and a few names.
+/// An inode's record.
+#[derive(Clone, Copy)]
+struct Place {
+    /// 0 for none.
+    ino: u64,
+    record: Record,
+}
+
+/// Nothing yet.
+const NOTHING: Place = Place { ino: 0, record: Record::NONE };
+
+/// Records of a few inodes, and a few names.
 pub struct Known {
-    places: Box<[Option<(Ino, Attr)>]>,
+    places: Box<[Place]>,
     names: [Option<Named>; NAMES],
-    /// How often something was forgotten.
-    forgotten: u64,
+    /// How often something was changed.
+    changes: u64,
 }
 
 impl Known {
     /// Of none.
     pub fn new() -> Self {
         let names = core::array::from_fn(|_| None);
-        Self { places: alloc::vec![None; PLACES].into(), names, forgotten: 0 }
+        Self { places: alloc::vec![NOTHING; PLACES].into(), names, changes: 0 }
     }
 
     #[inline]
-    fn place(&mut self, ino: Ino) -> &mut Option<(Ino, Attr)> {
-        &mut self.places[ino.0 as usize % PLACES]
+    fn set(&mut self, ino: Ino, record: &Record) {
+        let place = &mut self.places[ino.0 as usize % PLACES];
+        place.ino = ino.0;
+        place.record.assign(record);
     }
 
-    /// An inode's attributes.
+    /// An inode's record.
     #[inline]
-    pub fn get(&self, ino: Ino) -> Option<&Attr> {
-        match &self.places[ino.0 as usize % PLACES] {
-            Some((known, attr)) if *known == ino => Some(attr),
-            _ => None,
-        }
+    pub fn get(&self, ino: Ino) -> Option<&Record> {
+        let place = &self.places[ino.0 as usize % PLACES];
+        (place.ino == ino.0 && ino.0 > 0).then_some(&place.record)
     }
 
     /// The place of a name.
@@ -73,9 +84,9 @@ impl Known {
         found.then_some(named.entry)
     }
 
-    /// Keeps what a directory's name led to `since` then, if nothing was forgotten meanwhile.
+    /// Keeps what a directory's name led to `since` then, if nothing was changed meanwhile.
     pub fn put_entry(&mut self, dir: Ino, name: &[u8], entry: Entry, since: u64) {
-        if self.forgotten == since && name.len() <= NAME_LEN {
+        if self.changes == since && name.len() <= NAME_LEN {
             let mut named = Named { dir, name: [0; NAME_LEN], len: name.len(), entry };
             short::copy(&mut named.name[..name.len()], name);
             self.names[Self::name_place(dir, name)] = Some(named);
@@ -85,36 +96,46 @@ impl Known {
     /// Since when what is found in the tree may be put here.
     #[inline]
     pub const fn since(&self) -> u64 {
-        self.forgotten
+        self.changes
     }
 
-    /// Keeps attributes that the tree had `since` then, if nothing was forgotten meanwhile.
+    /// Keeps a record that the tree had `since` then, if nothing was changed meanwhile.
     #[inline]
-    pub fn put(&mut self, ino: Ino, attr: &Attr, since: u64) {
-        if self.forgotten == since {
-            *self.place(ino) = Some((ino, *attr));
+    pub fn put(&mut self, ino: Ino, record: &Record, since: u64) {
+        if self.changes == since {
+            self.set(ino, record);
         }
     }
 
-    /// The inode has changed, and if it is a directory, its names.
-    pub fn forget(&mut self, ino: Ino) {
-        self.forgotten += 1;
-        for name in &mut self.names {
-            if name.as_ref().is_some_and(|name| name.dir == ino) {
-                *name = None;
-            }
+    /// The inode's record is another, or gone.
+    pub fn changed(&mut self, ino: Ino, record: Option<&Record>) {
+        self.changes += 1;
+        match record {
+            Some(record) => self.set(ino, record),
+            None => self.forget(ino),
         }
-        if let Some((known, _)) = self.place(ino)
-            && *known == ino
-        {
-            *self.place(ino) = None;
+    }
+
+    /// The inode's record is to be looked up anew.
+    pub fn forget(&mut self, ino: Ino) {
+        self.changes += 1;
+        if self.get(ino).is_some() {
+            self.places[ino.0 as usize % PLACES].ino = 0;
+        }
+    }
+
+    /// A name leads elsewhere.
+    pub fn forget_entry(&mut self, dir: Ino, name: &[u8]) {
+        self.changes += 1;
+        if self.entry(dir, name).is_some() {
+            self.names[Self::name_place(dir, name)] = None;
         }
     }
 
     /// Any may have changed.
     pub fn forget_all(&mut self) {
-        self.forgotten += 1;
-        self.places.fill(None);
+        self.changes += 1;
+        self.places.iter_mut().for_each(|place| place.ino = 0);
         self.names.fill(None);
     }
 }

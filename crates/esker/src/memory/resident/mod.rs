@@ -6,7 +6,7 @@
 //! | superblock.rs | how such a memory begins |
 //! | cache.rs, pages.rs | pages of trees at hand, and in the memory |
 //! | pairs.rs | accounts of space in trees |
-//! | known.rs | attributes at hand |
+//! | known.rs | records at hand |
 //! | open.rs | making such a home, and finding one |
 //! | warm.rs | short cuts for bytes that are used again and again |
 //!
@@ -39,8 +39,9 @@ use super::base::Base;
 use super::free::{Free, PAGE, Run};
 use super::home::Home;
 use super::plan::Ledger;
+use super::record::Record;
 use super::refs::Refs;
-use crate::attr::{Attr, Kind, Time};
+use crate::attr::{Kind, Time};
 use crate::error::{Error, Result};
 use crate::ground::sync::{Mutex, MutexGuard};
 use crate::ground::{Budget, Memory};
@@ -245,24 +246,41 @@ impl<M: Memory> Base for Resident<M> {
         Ok(home.space.base.state.lock())
     }
 
-    fn touched(home: &Home<Self>, state: &mut MutexGuard<'_, State>, ino: Ino) {
+    fn touched(
+        home: &Home<Self>,
+        state: &mut MutexGuard<'_, State>,
+        ino: Ino,
+        left: Option<&Record>,
+    ) {
         state.cool(ino);
-        home.space.base.known.lock().forget(ino);
+        home.space.base.known.lock().changed(ino, left);
+    }
+
+    fn renamed(home: &Home<Self>, dir: Ino, name: &[u8]) {
+        home.space.base.known.lock().forget_entry(dir, name);
     }
 
     #[inline]
-    fn attr(home: &Home<Self>, ino: Ino, find: impl FnOnce() -> Result<Attr>) -> Result<Attr> {
+    fn record<R>(
+        home: &Home<Self>,
+        ino: Ino,
+        look: impl FnOnce(&Record) -> R,
+        find: impl FnOnce() -> Result<Record>,
+    ) -> Result<R> {
         let known = &home.space.base.known;
         let since = {
             let known = known.lock();
-            if let Some(attr) = known.get(ino) {
-                return Ok(*attr);
+            if let Some(record) = known.get(ino) {
+                return Ok(look(record));
             }
             known.since()
         };
-        let attr = find()?;
-        known.lock().put(ino, &attr, since);
-        Ok(attr)
+        let record = find()?;
+        // A path leads through a directory again and again; of others, what was changed last is asked for.
+        if matches!(record.kind(), Ok(Kind::Directory)) {
+            known.lock().put(ino, &record, since);
+        }
+        Ok(look(&record))
     }
 
     #[inline]

@@ -68,7 +68,7 @@ impl<M: Memory> Pool<M> {
         spare.pages += (spare.ids.len() - known) as u32;
     }
 
-    /// One free page above `keep`, as granules.
+    /// One free page above `kept`, as granules.
     pub fn unstock(&self, keep: usize) -> Option<Run> {
         let mut spare = self.spare.lock();
         let id =
@@ -195,6 +195,12 @@ impl<M: Memory> Pages for ResidentPages<M> {
         self.cache.lock().get(id.0, |page| read(pool, id.0, page)).map(Held)
     }
 
+    const KEEPS: bool = true;
+
+    fn kept(&self, id: PageId) -> Result<Option<Arc<Page>>> {
+        self.get(id).map(|held| Some(held.0))
+    }
+
     #[inline]
     fn edit(&mut self, id: PageId) -> Result<PageMut<'_>> {
         let pool = &self.pool;
@@ -218,8 +224,8 @@ impl<M: Memory> Pages for ResidentPages<M> {
 }
 
 impl<M: Memory> Sheets for ResidentPages<M> {
-    /// 128 KiB of them, once they are needed.
-    const HINTS: usize = 16384;
+    /// 512 KiB of them, once they are needed.
+    const HINTS: usize = 65536;
 
     fn overdraft(&mut self, _: bool) {}
 
@@ -228,7 +234,7 @@ impl<M: Memory> Sheets for ResidentPages<M> {
     }
 
     fn settle(&mut self, _: usize) -> bool {
-        self.cache.get_mut().take_gone()
+        self.cache.get_mut().forget_gone()
     }
 
     /// Free or not, pages are claimed from data space, and charged there.

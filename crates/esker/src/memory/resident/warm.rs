@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::ground::Memory;
 use crate::ground::sync::atomic::Ordering;
 use crate::ids::Ino;
-use crate::limits::{GRANULE, PAGE_SIZE};
+use crate::limits::{GRANULE, INLINE_LEN_MAX, PAGE_SIZE};
 use crate::memory::extents;
 use crate::memory::home::Home;
 use crate::memory::keys;
@@ -56,22 +56,29 @@ pub struct State {
     layout: u64,
     /// A power of two, each for the inodes of one number modulo it.
     warm: Vec<Warm>,
+    /// A file without bytes, and when a write leaves its attributes as they are: most get theirs when they are made.
+    fresh: Option<(Ino, Time)>,
 }
 
 impl State {
     pub fn new(superblock: Superblock) -> Self {
-        Self { superblock, generation: 1, layout: 0, warm: alloc::vec![Warm::default(); PLACES] }
+        let warm = alloc::vec![Warm::default(); PLACES];
+        Self { superblock, generation: 1, layout: 0, warm, fresh: None }
     }
 
     /// All are cold.
     pub const fn cool_all(&mut self) {
         self.generation += 1;
+        self.fresh = None;
     }
 
     /// This one is cold.
     pub fn cool(&mut self, ino: Ino) {
         if let Some(warm) = self.place(ino) {
             warm.ino = 0;
+        }
+        if self.fresh.is_some_and(|(fresh, _)| fresh == ino) {
+            self.fresh = None;
         }
     }
 
@@ -124,7 +131,9 @@ impl<M: Memory> Home<Resident<M>> {
     pub(super) fn rewrite_warm(&self, ino: Ino, at: u64, source: &[u8], now: Time) -> Result<bool> {
         let mut state = self.space.base.state.lock();
         let Some(warm) = state.place(ino).filter(|warm| warm.written == Some(now)) else {
-            return Ok(false);
+            let fresh = state.fresh == Some((ino, now));
+            drop(state);
+            return if fresh { self.fill_fresh(ino, at, source, now) } else { Ok(false) };
         };
         let end = at + source.len() as u64;
         if at > warm.size || end > self.file_size_max {
@@ -157,6 +166,25 @@ impl<M: Memory> Home<Resident<M>> {
         }
         memory.whole()?;
         Ok(true)
+    }
+
+    /// The first bytes of a file go into its record, if they fit there.
+    #[inline(never)]
+    fn fill_fresh(&self, ino: Ino, at: u64, source: &[u8], now: Time) -> Result<bool> {
+        let mut state = self.space.base.state.lock();
+        if state.fresh != Some((ino, now)) {
+            return Ok(false);
+        }
+        let (len, mut record) = (source.len() as u64, Record::NONE);
+        match self.space.base.known.lock().get(ino) {
+            Some(known) if known.own == 0 && known.size == 0 => record.assign(known),
+            _ => return Ok(false),
+        }
+        if at > 0 || len > self.file_size_max || source.len() > INLINE_LEN_MAX {
+            return Ok(false);
+        }
+        (record.size, record.inline_len) = (len, source.len() as u16);
+        self.fill(ino, &record, source, &mut state)
     }
 
     /// See [`crate::store::View::reread`].
@@ -232,12 +260,16 @@ impl<M: Memory> Home<Resident<M>> {
         let mut state = self.space.base.state.lock();
         let generation = state.generation;
         if state.place(ino).is_none() {
-            let tree = self.tree(ino);
             // Bytes in the record itself are quick to reach, and to change is to write it anew.
-            let small = |value: &[u8]| record::record(value).map_or(true, |record| record.own == 0);
-            if !matches!(tree.get_record(ino, small), Ok(Some(false))) {
-                return;
+            match self.record(ino, |record| (record.own, record.size)) {
+                Ok((0, 0)) if after == Use::Write => {
+                    state.fresh = Some((ino, now));
+                    return;
+                }
+                Ok((0, _)) | Err(_) => return,
+                Ok(_) => {}
             }
+            let tree = self.tree(ino);
             let find = |tree: &Tree<_>| {
                 let record =
                     |value: &[u8], leaf, start| record::record(value).map(|r| (r, leaf, start));
