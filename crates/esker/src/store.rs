@@ -337,6 +337,6 @@ impl<'a> Batch<'a> {
 
     /// The changes in order.
     pub fn changes(&self) -> impl Iterator<Item = &Change<'a>> {
-        self.changes.iter().flatten()
+        self.changes[..self.len].iter().flatten()
     }
 }

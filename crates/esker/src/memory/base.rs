@@ -148,7 +148,7 @@ pub trait Base: Sized {
         let _ = (home, turn, ino, left);
     }
 
-    /// The plan has changed what a name leads to.
+    /// The plan has changed what the name of a directory leads to.
     #[inline]
     fn renamed(home: &Home<Self>, dir: Ino, name: &[u8]) {
         let _ = (home, dir, name);

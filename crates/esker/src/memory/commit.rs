@@ -22,12 +22,13 @@ use super::keys::{self, Rest};
 use super::plan::{Job, Ledger, Move, Plan, Staged, StagedName, StagedXattr, ceil};
 use super::record::{self, Record};
 use super::subtree::SubTree;
+use crate::attr::Kind;
 use crate::error::{Error, Result};
 use crate::ground::Memory;
 use crate::ground::sync::WriteGuard;
 use crate::ids::Ino;
 use crate::limits::{GRANULE, XATTR_PIECE_LEN};
-use crate::store::{Batch, Change};
+use crate::store::{Batch, Change, Entry};
 use crate::tree::Tell;
 
 /// Bytes copied at once.
@@ -218,7 +219,12 @@ impl<B: Base> Home<B> {
                 let left = (!staged.dropped).then_some(&staged.record);
                 B::touched(self, turn, staged.ino, left);
             }
-            plan.names.iter().for_each(|name| B::renamed(self, name.dir, name.name.bytes()));
+            let directory = |entry: &Option<Entry>| {
+                entry.as_ref().is_some_and(|entry| entry.kind == Kind::Directory)
+            };
+            for name in plan.names.iter().filter(|name| directory(&name.stored)) {
+                B::renamed(self, name.dir, name.name.bytes());
+            }
             self.space.settle()?;
             *point_of_no_return = true;
         }

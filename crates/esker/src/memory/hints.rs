@@ -51,12 +51,11 @@ impl Hints {
     pub(super) fn widen(&mut self) {
         if *self.noted.get_mut() >= self.places.len() / LOAD && self.places.len() < self.places_max
         {
-            let more = places((self.places.len() * 4).min(self.places_max));
             // Each to all places that its key may have now.
-            for (place, known) in more.iter().zip(self.places.iter().cycle()) {
-                place.store(known.load(Relaxed), Relaxed);
-            }
-            self.places = more;
+            let (known, count) = (&self.places, (self.places.len() * 4).min(self.places_max));
+            let place =
+                |index: usize| AtomicU64::new(known[index & (known.len() - 1)].load(Relaxed));
+            self.places = (0..count).map(place).collect();
         }
     }
 

@@ -250,7 +250,9 @@ impl<P: Sheets> SubTree<P> {
         let tree = self.tree.as_mut().ok_or(Error::Corrupt)?;
         let finger = &mut self.fingers[keys::kind(key)];
         let right = tree.put_at(finger, key, value, fresh)?;
-        if P::HINTS > 0 && (keys::is_name(key) || keys::is_inode(key)) {
+        // What changed where it was found has its hint.
+        let moved = fresh || !right || keys::is_name(key);
+        if P::HINTS > 0 && moved && (keys::is_name(key) || keys::is_inode(key)) {
             self.hints.widen();
             self.hints.note(key, finger.spot());
         }
