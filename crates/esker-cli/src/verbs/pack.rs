@@ -32,14 +32,14 @@ Levels:
   1  lz4, 1M blocks      6  zstd 18 (the default)
   2  zstd 1, 1M blocks   7  zstd 22, 16M blocks
   3  zstd 3              8  xz 9, 16M blocks
-  4  zstd 6              9  xz 9, 64M blocks
+  4  zstd 6, 8M blocks   9  xz 9, 64M blocks
 
 Blocks have 2M where nothing else is said. From level 1 on, what was there before is stored once,
 wherever it begins: stretches of 1 or 2 KiB and more. From level 4 on, what is alike comes
 together: all bytes wait in a file without a name beside the output until everything is read. At
-levels 4 to 6 the blocks of each 32M share a base of 4M from all parts of these, so that they are
-small to read and know what large ones would; at levels 7 to 9 they are large, and alone. What is
-compressed already is found out and stored; WAVE sound is stored as differences.
+levels 5 and 6 the blocks of each 32M share a base of 4M from all parts of these, so that they are
+small to read and know what large ones would; at other levels they are alone. What is compressed
+already is found out and stored; WAVE sound is stored as differences.
 
 Patterns of --exclude, --include and --filter are those of rsync(1): the first that matches decides;
 * and ? stop at a /, ** does not; x/*** is x and all that is in it; a / in front means the top of

@@ -114,7 +114,7 @@ const BY_LEVEL: [(Codec, i32, usize, Before); LEVELS] = [
     (Codec::Lz4, 1, 1, (Some(2048), false, None)),
     (Codec::Zstd, 1, 1, (Some(2048), false, None)),
     (Codec::Zstd, 3, 2, (Some(1024), false, None)),
-    (Codec::Zstd, 6, 2, (Some(1024), true, Some(SHARING))),
+    (Codec::Zstd, 6, 8, (Some(1024), true, None)),
     (Codec::Zstd, 12, 2, (Some(1024), true, Some(SHARING))),
     (Codec::Zstd, 18, 2, (Some(1024), true, Some(SHARING))),
     (Codec::Zstd, 22, 16, (Some(1024), true, None)),
