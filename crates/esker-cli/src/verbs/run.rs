@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use esker::posix::Fs;
@@ -18,7 +17,7 @@ use crate::options::Options;
 use crate::units::ram;
 use crate::volumes::{self, is_volume};
 use crate::wasm::{End, Outside, Program};
-use crate::{housekeeping, import};
+use crate::{fitting, housekeeping, import};
 
 /// Run a WebAssembly program over a file system.
 ///
@@ -33,7 +32,7 @@ HOME is one of
   VOLUME    a volume: what the program wrote is there afterwards
 
 Options of -o, with commas between them: ro, size=SIZE, file_size=SIZE, cache=SIZE, offset=BYTES,
-commit=SECONDS, dirty=SIZE, as of `esker mount`.
+commit=SECONDS, dirty=SIZE, compress=CODEC, discard, as of `esker mount`.
 
 The exit status is the program's, at most 255; 134 when it did what no program may (a trap).
 
@@ -95,6 +94,7 @@ impl Run {
     fn over(&self, program: &Program, options: &Options) -> Outcome<End> {
         let memory = OsStr::new("mem:");
         let home = self.fs.as_deref().unwrap_or(Path::new(memory));
+        fitting::check(options, home != memory && is_volume(home))?;
         if home != memory && self.from.is_some() {
             return Err(Failure::new(Exit::Usage, "--from is only for mem:", "give --fs mem:"));
         }
@@ -130,13 +130,12 @@ impl Run {
 
     fn over_volume(&self, program: &Program, path: &Path, options: &Options) -> Outcome<End> {
         if options.mount.read_only {
-            let volume = volumes::open(path, false, options.cache)?;
+            let volume = volumes::open(path, volumes::opening(path, false, options))?;
             return program.run(self.context(Arc::new(Fs::new(ReadOnly(volume), SystemClock)))?);
         }
-        let fs = volumes::writable(path, options.cache, options.dirty)?;
+        let fs = volumes::writable(path, options)?;
         let name = path_shown(path);
-        let age = Duration::from_secs(options.commit.into());
-        volumes::writer::start(&fs, age, name.clone()).map_err(|error| {
+        volumes::writer::start(&fs, options.commit_age(), name.clone()).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot start a thread: {error}"), "")
         })?;
         let mut context = self.context(Arc::clone(&fs))?;
