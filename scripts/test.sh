@@ -15,8 +15,11 @@ cd "$here"
 say() { printf '\n== %s\n' "$*"; }
 
 say "tests of the workspace"
-# Coming from stable-fs with the rest: by itself it would build other features of what both need.
-cargo test --workspace --locked --no-fail-fast --features esker-embedded/import
+# Coming from stable-fs with the rest: by itself it would build other features of what both need. So would the tests
+# that mount, if they built the command for themselves: they take the one that is built before they run.
+together=(--workspace --locked --features esker-embedded/import)
+esker=$(scripts/target.sh)/debug/esker
+ESKER_BIN=$esker cargo test "${together[@]}" --no-fail-fast
 
 say "schedules"
 cargo test --locked -p esker --features shuttle --test schedules
@@ -27,10 +30,7 @@ if [ "$(id -u)" != 0 ] || [ ! -e /dev/fuse ]; then
     [ -z "${ESKER_CI:-}" ]
     exit
 fi
-# With the features that the tests had it built with, so that it is there already.
-cargo build --quiet --locked --workspace --bin esker
-target=$(scripts/target.sh)
-esker=$target/debug/esker
+cargo build --quiet "${together[@]}" --bin esker
 dir=$(mktemp -d "${TMPDIR:-/tmp}/esker-test-XXXXXX")
 image=$dir.esker
 volume=$dir.vol
