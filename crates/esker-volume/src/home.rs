@@ -40,7 +40,7 @@ pub struct Kept<U, D> {
     make: Maker<U>,
     gate: RwLock<Layers<U, D>>,
     syncing: Mutex<()>,
-    /// One at a time writes into what is kept back.
+    /// One at a time writes into what is kept back, or waits for a layer with room for its rows.
     overwriting: Mutex<()>,
     /// Bytes in memory at which a layer is written.
     dirty_max: u64,
@@ -327,7 +327,8 @@ impl<U: Store, D: Device> Store for Kept<U, D> {
         self.volume.reclaim(cost.sum()).map_err(Error::core)?;
         match self.try_commit(batch, cost, grows) {
             Some(done) => done,
-            None => self.overwrite(batch, cost),
+            None if grows => self.overwrite(batch, cost),
+            None => self.insist(batch, cost),
         }
     }
 
@@ -349,6 +350,18 @@ impl<U: Store, D: Device> Store for Kept<U, D> {
 }
 
 impl<U: Store, D: Device> Kept<U, D> {
+    /// Takes a batch that needs no room but for its rows. Others may fill the layer as fast as it is written, and are
+    /// never a reason to refuse what makes room; an empty layer takes it.
+    fn insist(&self, batch: &Batch<'_>, cost: Cost) -> Result<()> {
+        let _turn = self.overwriting.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            self.write().map_err(Error::core)?;
+            if let Some(done) = self.try_commit(batch, cost, false) {
+                return done;
+            }
+        }
+    }
+
     /// Takes a batch for which there is no room, if it only puts bytes in the place of others and these take no more:
     /// it is written at once, into what is kept back, and then what was there before is free.
     fn overwrite(&self, batch: &Batch<'_>, cost: Cost) -> Result<()> {
