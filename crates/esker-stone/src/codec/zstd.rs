@@ -41,8 +41,7 @@ pub(super) struct Room {
 
 impl Room {
     pub fn new() -> Result<Self> {
-        let context = CCtx::try_create().ok_or_else(|| refused(0))?;
-        Ok(Self { context, target: Vec::new() })
+        Ok(Self { context: encoder()?, target: Vec::new() })
     }
 
     /// Appends the coded form of `plain`.
