@@ -548,6 +548,18 @@ fn only_what_is_new_against_a_base_is_stored() {
     assert!(fs::read(out.join("moved")).unwrap() == random);
     done(&esker(["check", "--full", text(&new)]));
     assert!(done(&esker(["info", text(&new)])).contains("base       old.esker"));
+    // What is borrowed is checked too, and what is not needed is not.
+    let whole = fs::read(&old).unwrap();
+    let needed = whole.windows(64).position(|bytes| bytes == &random[..64]).unwrap();
+    let mut damaged = whole.clone();
+    damaged[needed] ^= 1;
+    fs::write(&old, damaged).unwrap();
+    let checked = esker(["check", text(&new)]);
+    assert_eq!(checked.status.code(), Some(6));
+    let told = String::from_utf8_lossy(&checked.stdout);
+    assert!(told.contains("of the base image ") && told.contains("/moved: "), "{told}");
+    assert!(!told.contains("/new"), "{told}");
+    fs::write(&old, whole).unwrap();
     let elsewhere = scratch.path("elsewhere.esker");
     fs::rename(&old, &elsewhere).unwrap();
     refused(&esker(["ls", text(&new)]), 4, &["old.esker", "missing"], &out);

@@ -15,8 +15,8 @@ use crate::volumes::{is_volume, report};
 
 /// Check that an image or a volume is as it was written, and name what a damage costs.
 ///
-/// Reads everything: every stored byte against its checksum, every name, attribute and stretch. What a
-/// volume counts is counted again.
+/// Reads everything: every stored byte against its checksum, every name, attribute and stretch, and of the
+/// images that it was packed against the blocks that it uses. What a volume counts is counted again.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -46,6 +46,9 @@ fn thing(thing: &Thing) -> String {
             format!("page {at} of segment {segment}, copy {}", copy + 1)
         }
         Thing::Block(name) => format!("block {} of segment {}", name.slot, name.segment),
+        Thing::BaseBlock(image, name) => {
+            format!("block {} of segment {} of the base image {}", name.slot, name.segment, hex(image))
+        }
         Thing::Path(path) => shown(path),
         Thing::Whole => "the image as a whole".to_owned(),
     }
@@ -55,7 +58,7 @@ fn found(finding: &Finding) -> Value {
     let kind = match finding.thing {
         Thing::Superblock(_) => "superblock",
         Thing::Page { .. } => "page",
-        Thing::Block(_) => "block",
+        Thing::Block(_) | Thing::BaseBlock(..) => "block",
         Thing::Path(_) => "path",
         Thing::Whole => "image",
     };

@@ -9,14 +9,14 @@ use esker::store::{Flow, View};
 use esker::{Attr, Cursor, Ino, Kind};
 use esker_stone::check::hash;
 use esker_stone::root::Top;
-use esker_stone::rows::blocks::Blocks;
+use esker_stone::rows::blocks::{BlockRow, Blocks, ORIGIN_SEGMENT_MASK};
 use esker_stone::rows::extents::{BlockName, Extents};
 use esker_stone::rows::inodes::Inodes;
 use esker_stone::rows::names::Names;
 use esker_stone::rows::pages::Inner;
 use esker_stone::rows::xattrs::Xattrs;
 use esker_stone::superblock::Superblock;
-use esker_stone::{Damage, Error, PageRef, ReadAt as _, Result};
+use esker_stone::{Damage, Error, Hash, PageRef, ReadAt as _, Result};
 
 use super::image::{Image, Page as _};
 
@@ -45,6 +45,8 @@ pub enum Thing {
     },
     /// A block.
     Block(BlockName),
+    /// A block of the base image of this name.
+    BaseBlock(Hash, BlockName),
     /// A file or directory.
     Path(Vec<u8>),
     /// The whole.
@@ -75,9 +77,10 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Checks an image. `tick` is told of every block.
+/// Checks an image, and of its bases what it uses. `tick` is told of every block.
 pub fn verify(image: &Image, depth: Depth, tick: &mut dyn FnMut(&Report)) -> Report {
-    let mut check = Check { image, depth, report: Report::default(), bad: HashSet::new(), tick };
+    let (bad, borrowed) = (HashSet::new(), HashMap::new());
+    let mut check = Check { image, depth, report: Report::default(), bad, borrowed, tick };
     check.superblocks();
     if let Ok(root) = image.rest().superblock().root() {
         check.copies(&root);
@@ -99,6 +102,8 @@ struct Check<'a> {
     report: Report,
     /// Blocks that cannot be read.
     bad: HashSet<BlockName>,
+    /// Blocks of base images that were looked at, and whether they can be read.
+    borrowed: HashMap<(Hash, BlockName), bool>,
     tick: &'a mut dyn FnMut(&Report),
 }
 
@@ -190,26 +195,55 @@ impl Check<'_> {
     fn blocks(&mut self, segment: u64, blocks: &Blocks) {
         for (slot, row) in blocks.iter() {
             let name = BlockName { segment, slot };
-            let read = match self.depth {
-                Depth::Stored => self.image.rest().stored_block(name, row).map(drop),
-                Depth::Plain => self.image.base_of(row).and_then(|base| {
-                    let base = base.as_deref().map_or(&[][..], Vec::as_slice);
-                    let plain = self.image.rest().block(name, row, base)?;
-                    let right = row.hash.is_none_or(|right| right == hash(&plain));
-                    if right { Ok(()) } else { Err(Damage::Hash.into()) }
-                }),
-            };
-            self.report.blocks += 1;
-            self.report.bytes += u64::from(row.stored);
-            if let Err(error) = read {
+            if let Err(error) = self.block(self.image, name, row) {
                 self.bad.insert(name);
                 self.find(Thing::Block(name), error);
-            } else if row.base.is_some_and(|base| self.bad.contains(&base)) {
+            } else if row.base.is_some_and(|base| !self.readable(self.image, base)) {
                 // It is whole, and cannot be read all the same. A base has a lower slot than what needs it.
                 self.bad.insert(name);
             }
-            (self.tick)(&self.report);
         }
+    }
+
+    fn block(&mut self, image: &Image, name: BlockName, row: &BlockRow) -> Result<()> {
+        self.report.blocks += 1;
+        self.report.bytes += u64::from(row.stored);
+        (self.tick)(&self.report);
+        if self.depth == Depth::Stored {
+            return image.rest().stored_block(name, row).map(drop);
+        }
+        let base = image.base_of(row)?;
+        let base = base.as_deref().map_or(&[][..], Vec::as_slice);
+        let plain = image.rest().block(name, row, base)?;
+        let right = row.hash.is_none_or(|right| right == hash(&plain));
+        if right { Ok(()) } else { Err(Damage::Hash.into()) }
+    }
+
+    /// Whether a block that `image` knows by this name can be read. One of a base is looked at when it is first needed.
+    fn readable(&mut self, image: &Image, name: BlockName) -> bool {
+        let own = BlockName { segment: name.segment & ORIGIN_SEGMENT_MASK, ..name };
+        let origin = image.origin(name);
+        let holder = origin.as_ref().map_or(image, |holder| holder);
+        if holder.name() == self.image.name() {
+            return !self.bad.contains(&own);
+        }
+        let key = (holder.name(), own);
+        if let Some(&known) = self.borrowed.get(&key) {
+            return known;
+        }
+        // Before the walk goes on: a block that says that it is its own base ends it.
+        self.borrowed.insert(key, false);
+        let row = origin.and_then(|holder| holder.block_row(own));
+        let read = row.and_then(|row| self.block(holder, own, &row).map(|()| row));
+        let known = match read {
+            Ok(row) => row.base.is_none_or(|base| self.readable(holder, base)),
+            Err(error) => {
+                self.find(Thing::BaseBlock(key.0, own), error);
+                false
+            }
+        };
+        self.borrowed.insert(key, known);
+        known
     }
 
     /// Every name from the root down, and what it leads to.
@@ -301,7 +335,7 @@ impl Check<'_> {
                 if let Err(error) = fits {
                     return self.find(Thing::Path(path.to_vec()), error);
                 }
-                if self.bad.contains(&place.block) {
+                if !self.readable(self.image, place.block) {
                     return self.find(Thing::Path(path.to_vec()), Damage::Checksum);
                 }
             }
