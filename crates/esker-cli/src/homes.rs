@@ -100,6 +100,7 @@ impl<'a> Images<'a> {
         self.cache.get_or_init(|| {
             let limit = usize::try_from(self.options.cache).unwrap_or(usize::MAX);
             let readers = thread::available_parallelism().map_or(1, usize::from);
+            esker_host::share_heap();
             Cache::with_readers(limit, readers.min(READERS_MAX))
         })
     }

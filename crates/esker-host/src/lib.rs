@@ -1,5 +1,5 @@
 //! What the operating system gives a file system: memory ([`Arena`], [`MappedFile`]) and ways to give it back
-//! ([`release`], [`give_back`]), time ([`SystemClock`]), a random number ([`seed`]).
+//! ([`release`], [`give_back`], [`share_heap`]), time ([`SystemClock`]), a random number ([`seed`]).
 //!
 //! Below: the kernel. Above: doors and tools; the core asks for these things through the traits of
 //! `esker::ground`. Invariant: all unsafe code of the house that is not a door's is in `allocator`,
@@ -13,7 +13,7 @@ mod mapped;
 mod process;
 mod words;
 
-pub use allocator::give_back;
+pub use allocator::{give_back, share_heap};
 pub use arena::Arena;
 pub use clock::SystemClock;
 pub use huge::release;
