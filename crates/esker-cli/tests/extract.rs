@@ -101,6 +101,23 @@ fn zip_is_what_unzip_understands() {
 }
 
 #[test]
+fn zip_has_room_for_more_names_and_bytes_than_its_old_form() {
+    let scratch = Scratch::new();
+    let tree = scratch.dir("tree");
+    (0..66_000).for_each(|name| drop(fs::File::create(tree.join(name.to_string())).unwrap()));
+    let large = fs::File::create(tree.join("large")).unwrap();
+    large.set_len((4 << 30) + 1).unwrap();
+    let (image, archive) = (packed(&scratch, &tree), scratch.path("x.zip"));
+    done(&esker(["extract", text(&image), "--zip", text(&archive)]));
+    let listed = Command::new("unzip").args(["-Z", "-l", text(&archive)]).output().unwrap();
+    let listed = done(&listed);
+    assert_eq!(listed.lines().filter(|line| line.starts_with("-rw")).count(), 66_001);
+    assert!(listed.lines().any(|line| line.contains("4294967297") && line.ends_with("large")));
+    let tested = Command::new("unzip").args(["-tq", text(&archive), "large", "65999"]).output();
+    done(&tested.unwrap());
+}
+
+#[test]
 fn an_archive_leaves_out_what_it_cannot_hold_and_says_so() {
     let scratch = Scratch::new();
     let tree = tree(&scratch);

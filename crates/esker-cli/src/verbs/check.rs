@@ -47,7 +47,12 @@ fn thing(thing: &Thing) -> String {
         }
         Thing::Block(name) => format!("block {} of segment {}", name.slot, name.segment),
         Thing::BaseBlock(image, name) => {
-            format!("block {} of segment {} of the base image {}", name.slot, name.segment, hex(image))
+            format!(
+                "block {} of segment {} of the base image {}",
+                name.slot,
+                name.segment,
+                hex(image)
+            )
         }
         Thing::Path(path) => shown(path),
         Thing::Whole => "the image as a whole".to_owned(),

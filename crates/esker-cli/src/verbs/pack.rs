@@ -22,7 +22,8 @@ use crate::volumes::{self, is_volume};
 
 /// Pack a tree into an image: one compressed file that is mounted, searched and extracted.
 ///
-/// The tree is a directory, a tar archive (plain or gzip, also from standard input), or another image.
+/// The tree is a directory, a tar archive (plain or gzip, also from standard input), another image, or a volume
+/// that is not mounted for writing.
 /// The same tree with the same options makes the same bytes, on any machine and with any number of
 /// threads. The output appears whole or not at all.
 #[derive(Args)]
@@ -58,9 +59,9 @@ Examples:
 
 Exit status: 5 if something could not be read, or changed meanwhile; it is named.")]
 pub struct Pack {
-    /// What to pack: directories, tar archives (- for standard input), images; several stand side by side in
-    /// the image, under their names
-    #[arg(value_name = "DIR|TAR|IMAGE", required_unless_present = "files_from")]
+    /// What to pack: directories, tar archives (- for standard input), images, volumes; several stand side by
+    /// side in the image, under their names
+    #[arg(value_name = "DIR|TAR|IMAGE|VOLUME", required_unless_present = "files_from")]
     inputs: Vec<PathBuf>,
     /// The image to write
     #[arg(short, long, value_name = "FILE")]
