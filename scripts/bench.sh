@@ -4,7 +4,7 @@
 #
 #   sudo scripts/bench.sh [NAME...]
 #
-# NAME is one of: directories million append fio trees memory disks transports library peers; all of
+# NAME is one of: directories million append fio trees memory disks volumes transports library peers; all of
 # them, an hour and a half, where none is given (peers are built with Go). Files go through the
 # kernel's caches: without root nothing is cold.
 #
@@ -20,7 +20,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 cd "$here"
 
-names=(directories million append fio trees memory disks transports library peers)
+names=(directories million append fio trees memory disks volumes transports library peers)
 [ $# -gt 0 ] || set -- "${names[@]}"
 for name in "$@"; do
     case " ${names[*]} " in
@@ -84,6 +84,14 @@ for name in "$@"; do
         disks)
             measure "Beside file systems for disks" dir append --on mem: --loop ext4,xfs,btrfs \
                 --files 10K,100K ;;
+        volumes)
+            archive=${ESKER_ARCHIVE:-$(own)}
+            targets=(--on null: --on vol:compress=none --on vol: --loop ext4)
+            measure "Volumes" dir fio "${targets[@]}" --files 10K --bytes 512M
+            tree=(--archive "$archive")
+            [ -z "${ESKER_BUILD:-}" ] || tree+=(--build "$ESKER_BUILD")
+            measure "A source tree on volumes: $(basename "$archive")" tree --loop ext4 \
+                --on vol:compress=none --on vol: "${tree[@]}" ;;
         transports)
             targets=()
             for kind in null mem; do

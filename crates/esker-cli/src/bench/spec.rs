@@ -21,6 +21,8 @@ const DEVICE: &str = "transport=device";
 pub enum Spec {
     /// `mem:` with mount options: Esker, mounted.
     Memory(String),
+    /// `vol:` with mount options: Esker's volume on a loop device in RAM, mounted.
+    Volume(String),
     /// `null:`: a server that does nothing, mounted with the same options: the bound.
     Null(String),
     /// `lib:`: Esker in this process, without a mount.
@@ -38,6 +40,7 @@ impl Spec {
     pub fn parse(word: &str, common: &str) -> Outcome<Self> {
         let spec = match word.split_once(':') {
             Some(("mem", own)) => Self::Memory(options(common, own)?),
+            Some(("vol", own)) => Self::Volume(options(common, own)?),
             Some(("null", own)) => Self::Null(options(common, own)?),
             Some(("lib", "")) => Self::Library,
             Some(("tmpfs", "")) => Self::Tmpfs,
@@ -60,7 +63,7 @@ impl Spec {
     /// The options of a mount of ours.
     pub fn options(&self) -> Option<Options> {
         match self {
-            Self::Memory(words) | Self::Null(words) => {
+            Self::Memory(words) | Self::Volume(words) | Self::Null(words) => {
                 Options::parse(&[OsString::from(words)], ram()).ok()
             }
             _ => None,
@@ -78,6 +81,7 @@ impl Spec {
         };
         match self {
             Self::Memory(words) => Some(Self::Memory(device(words))),
+            Self::Volume(words) => Some(Self::Volume(device(words))),
             Self::Null(words) => Some(Self::Null(device(words))),
             _ => None,
         }
@@ -98,7 +102,7 @@ fn options(common: &str, own: &str) -> Outcome<String> {
 }
 
 fn unknown(word: &str) -> Failure {
-    let known = ["mem:", "null:", "lib:", "tmpfs:", "ext4:", "xfs:", "btrfs:"];
+    let known = ["mem:", "vol:", "null:", "lib:", "tmpfs:", "ext4:", "xfs:", "btrfs:"];
     let near =
         nearest(word, &known).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
     let what = format!("no such target: {}{near}", path_shown(Path::new(word)));
@@ -110,6 +114,7 @@ impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, words) = match self {
             Self::Memory(words) => ("esker", words.as_str()),
+            Self::Volume(words) => ("volume", words.as_str()),
             Self::Null(words) => ("null", words.as_str()),
             Self::Library => ("library", ""),
             Self::Tmpfs => ("tmpfs", ""),
@@ -133,6 +138,7 @@ mod tests {
         assert_eq!(spec.to_string(), "null,threads=2,transport=ring");
         assert_eq!(spec.instead().unwrap().to_string(), "null,threads=2,transport=device");
         assert_eq!(spec.instead().unwrap().instead(), None);
+        assert_eq!(parse("vol:compress=lz4", "").unwrap().to_string(), "volume,compress=lz4");
         assert_eq!(parse("lib:", "ro").unwrap(), Spec::Library);
         assert!(parse("men:", "").unwrap_err().contains("(did you mean mem:?)"));
         assert!(parse("mem:writebak", "").unwrap_err().contains("(did you mean writeback?)"));

@@ -33,6 +33,8 @@ pub struct Target {
     daemon: Option<Child>,
     mounted: bool,
     image: Option<PathBuf>,
+    /// The loop device over the image, where umount(8) does not free it.
+    device: Option<PathBuf>,
     library: Option<Library>,
 }
 
@@ -46,6 +48,7 @@ impl Target {
             daemon: None,
             mounted: false,
             image: None,
+            device: None,
             library: None,
         };
         if let Spec::Directory(directory) = spec {
@@ -58,6 +61,7 @@ impl Target {
         })?;
         match spec {
             Spec::Memory(options) => target.serve(&["mount", "-f", "mem:"], options)?,
+            Spec::Volume(options) => target.serve_volume(options)?,
             Spec::Null(options) => target.serve(&["null-server"], options)?,
             Spec::Library => target.library = Some(Library::new()?),
             Spec::Tmpfs => target.mount(&["-t", "tmpfs", "-o", "nr_inodes=0", "tmpfs"])?,
@@ -133,6 +137,16 @@ impl Target {
         })
     }
 
+    /// A volume on an image in RAM, through a loop device: what a kernel file system has, too.
+    fn serve_volume(&mut self, options: &str) -> Outcome {
+        let image = self.make_image("volume")?;
+        let told = run("losetup", ["-f", "--show"].map(Path::new).into_iter().chain([&*image]))?;
+        let device = PathBuf::from(told.trim());
+        self.device = Some(device.clone());
+        run(&this_program()?.to_string_lossy(), [Path::new("mkfs"), "--force".as_ref(), &device])?;
+        self.serve(&["mount", "-f", &device.to_string_lossy()], options)
+    }
+
     fn serve(&mut self, verb: &[&str], options: &str) -> Outcome {
         let unable = |error: io::Error| {
             let what = format!("cannot start a server: {}", said(&error));
@@ -174,11 +188,19 @@ impl Target {
 
     /// A file system on an image in RAM, through a loop device that mount(8) makes and umount(8) frees.
     fn mount_image(&mut self, kind: &str) -> Outcome {
+        let image = self.make_image(kind)?;
+        run(&format!("mkfs.{kind}"), [Path::new("-q"), &image])?;
+        self.mount(&["-o", "loop", &image.to_string_lossy()])
+    }
+
+    fn make_image(&mut self, kind: &str) -> Outcome<PathBuf> {
         if !Path::new("/dev/loop-control").exists() {
             let remedy = "as root, load them: modprobe loop";
             return Err(Failure::new(Exit::Failed, "there are no loop devices", remedy));
         }
-        let image = PathBuf::from(format!("/dev/shm/esker-bench-{}-{kind}", std::process::id()));
+        let number = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let own = format!("/dev/shm/esker-bench-{}-{kind}-{number}", std::process::id());
+        let image = PathBuf::from(own);
         let unable = |error: io::Error| {
             let what = format!("cannot make an image ({})", said(&error));
             Failure::at(Exit::Failed, &what, &image, "")
@@ -186,8 +208,7 @@ impl Target {
         let file = fs::File::create_new(&image).map_err(unable)?;
         self.image = Some(image.clone());
         file.set_len(LOOP_LEN).map_err(unable)?;
-        run(&format!("mkfs.{kind}"), [Path::new("-q"), &image])?;
-        self.mount(&["-o", "loop", &image.to_string_lossy()])
+        Ok(image)
     }
 
     fn take_down(&mut self) -> io::Result<()> {
@@ -199,6 +220,9 @@ impl Target {
             let ended = end(&mut child);
             stop::has_ended(&child);
             ended?;
+        }
+        if let Some(device) = self.device.take() {
+            Command::new("losetup").arg("-d").arg(device).status()?;
         }
         if let Some(image) = self.image.take() {
             fs::remove_file(image)?;
@@ -253,13 +277,14 @@ fn this_program() -> Outcome<PathBuf> {
     })
 }
 
-fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a Path>) -> Outcome {
+/// Runs a program to its end; what it printed.
+fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a Path>) -> Outcome<String> {
     let output = Command::new(program).args(arguments).output().map_err(|error| {
         let what = format!("cannot run {program}: {}", said(&error));
         Failure::new(Exit::Failed, what, "install it, or leave this target out")
     })?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let text = String::from_utf8_lossy(&output.stderr);
     let text = shown(text.lines().next().unwrap_or_default().as_bytes());

@@ -29,6 +29,7 @@ const FILES_MAX: u64 = 100_000_000;
 #[command(after_help = "\
 Targets:
   mem:[OPTIONS]      Esker in memory, mounted (options as for `esker mount -o`)
+  vol:[OPTIONS]      a volume on a loop device in RAM, mounted (root)
   null:[OPTIONS]     a server that does nothing, on the same transport: the bound
   lib:               Esker in this process, without a mount
   tmpfs:             the kernel's own memory file system
@@ -63,7 +64,7 @@ pub struct Bench {
     /// One more target: a kernel file system on a loop device in RAM (ext4, xfs, btrfs; root)
     #[arg(long = "loop", value_name = "KIND,KIND", value_delimiter = ',')]
     loops: Vec<String>,
-    /// Options of every mem: and null: target, as for `esker mount`
+    /// Options of every mem:, vol: and null: target, as for `esker mount`
     #[arg(short = 'o', value_name = "OPTIONS", default_value = "", hide_default_value = true)]
     options: String,
     /// How often each workload runs on each target
