@@ -116,7 +116,7 @@ fn a_mounted_volume_keeps_what_it_was_given() {
     assert_eq!(succeeds(&["cat", &format!("{disk}:/f")]), "kept");
     assert!(succeeds(&["ls", &disk]).contains('g'));
     assert!(succeeds(&["dump", &disk, "/f"]).contains("Inode"));
-    for what in ["superblocks", "segments", "parts", "tables", "inode:1"] {
+    for what in ["superblocks", "at:0", "segments", "parts", "tables", "inode:1"] {
         succeeds(&["dump", &disk, what]);
     }
     fails(&["dump", &disk, "nothing"], 2, &["nothing that can be shown"]);

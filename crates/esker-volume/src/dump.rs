@@ -3,6 +3,7 @@
 //! Above: verbs. Below: everything that is read. Invariant: nothing is changed; what cannot be read is a line too.
 
 use esker::Ino;
+use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
 
 use crate::delta::Delta;
@@ -35,6 +36,8 @@ pub enum What {
     Inode(Ino),
     /// What is known of a block.
     Block(BlockName),
+    /// What lies at an offset of the device.
+    At(u64),
 }
 
 impl<D: Device> Volume<D> {
@@ -70,6 +73,7 @@ impl<D: Device> Volume<D> {
                 Ok(())
             }
             What::Inode(ino) => self.dump_inode(ino, each),
+            What::At(at) => self.dump_at(at, each),
             What::Block(block) => {
                 let state = self.state();
                 let stack = self.stack(&state);
@@ -132,16 +136,61 @@ impl<D: Device> Volume<D> {
         let physical = self.segments().find(segment).ok_or(Damage::Segment)?;
         let head = self.head_at(physical, at)?.ok_or(Damage::Commit)?;
         each(format!("{head:?}"));
-        if head.kind != LOG {
-            return Ok(());
+        if head.kind == LOG {
+            each(format!("{:#?}", self.rows_of(physical, &head)?));
         }
+        Ok(())
+    }
+
+    /// The rows of a part of a commit that lies here.
+    fn rows_of(&self, physical: Physical, head: &PartHead) -> Result<Delta> {
         let page = head.rows()?;
         let mut stored = vec![0; page.stored as usize];
-        self.read_segment(segment, page.at, &mut stored)?;
+        self.device.read(self.place(physical) + page.at, &mut stored)?;
         page.verify(&stored)?;
         let mut delta = Delta::default();
-        delta.read(&page.open(&stored, &[])?, segment)?;
-        each(format!("{delta:#?}"));
+        delta.read(&page.open(&stored, &[])?, head.segment)?;
+        Ok(delta)
+    }
+
+    fn dump_at(&self, place: u64, each: &mut dyn FnMut(String)) -> Result<()> {
+        let (number, inside) = (place / self.shape.segment_len, place % self.shape.segment_len);
+        let physical = Physical(u32::try_from(number).unwrap_or(u32::MAX));
+        let row = self.segments().get(physical).copied().ok_or(Damage::Segment)?;
+        each(format!("{inside} bytes into {row:?}"));
+        if physical.0 < self.shape.homes() {
+            let at = inside / SUPERBLOCK_STEP * SUPERBLOCK_STEP;
+            let mut bytes = vec![0; SUPERBLOCK_STEP as usize];
+            self.device.read(self.place(physical) + at, &mut bytes)?;
+            match Superblock::parse(&bytes) {
+                Ok(found) => each(format!("{found:?}")),
+                Err(_) => each("no superblock".to_owned()),
+            }
+            return Ok(());
+        }
+        let mut at = 0;
+        while let Some(head) = self.head_at(physical, at)? {
+            at += head.len;
+            if at <= inside {
+                continue;
+            }
+            each(format!("{} bytes into {head:?}", inside - head.at));
+            if head.kind == LOG {
+                let blocks = self.rows_of(physical, &head)?.blocks;
+                let here =
+                    |row: &BlockRow| (row.at..row.at + u64::from(row.stored)).contains(&inside);
+                for (name, row) in blocks.iter().filter(|(_, row)| here(row)) {
+                    let (segment, slot) = (name.segment, name.slot);
+                    each(format!(
+                        "{} bytes into block {slot} of segment {segment}",
+                        inside - row.at
+                    ));
+                    each(format!("{row:?}"));
+                }
+            }
+            return Ok(());
+        }
+        each("nothing was written here".to_owned());
         Ok(())
     }
 

@@ -25,6 +25,7 @@ What can be shown:
   table:N            the rows of one
   inode:N            an inode, and where its content lies
   block:SEGMENT:SLOT what is known of a block
+  at:OFFSET          what lies at an offset of the device, in bytes
   /PATH              the inode that a path leads to
 
 Examples:
@@ -55,6 +56,7 @@ fn parse(word: &str) -> Option<What> {
         ("part", ..) => What::Part(number(first)?, number(second)?),
         ("table", _, None) => What::Table(short(first)? as usize),
         ("inode", _, None) => What::Inode(Ino(number(first)?)),
+        ("at", _, None) => What::At(number(first)?),
         ("block", ..) => What::Block(BlockName { segment: number(first)?, slot: short(second)? }),
         _ => return None,
     })
@@ -95,9 +97,10 @@ mod tests {
     fn structures_are_named() {
         assert_eq!(parse("superblocks"), Some(What::Superblocks));
         assert_eq!(parse("part:7:4096"), Some(What::Part(7, 4096)));
+        assert_eq!(parse("at:4096"), Some(What::At(4096)));
         assert_eq!(parse("inode:3"), Some(What::Inode(Ino(3))));
         assert_eq!(parse("block:3:1"), Some(What::Block(BlockName { segment: 3, slot: 1 })));
-        for bad in ["", "part", "part:7", "inode:x", "block:1:4294967296", "inodes"] {
+        for bad in ["", "at:x", "part", "part:7", "inode:x", "block:1:4294967296", "inodes"] {
             assert_eq!(parse(bad), None, "{bad}");
         }
     }
