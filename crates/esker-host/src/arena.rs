@@ -70,6 +70,24 @@ impl Arena {
         }
     }
 
+    /// The same, most of which will be used, and soon: in huge pages where the kernel has them, which costs less than
+    /// to have it page by page.
+    ///
+    /// # Errors
+    /// As [`Arena::new`].
+    pub fn busy(size_max: u64) -> Result<Self> {
+        let arena = Self::new(size_max)?;
+        // SAFETY: the live mapping; this advice is about what is below its bytes, and lets none of them change.
+        let _ =
+            unsafe { madvise(arena.base.as_ptr().cast(), arena.reserved, Advice::LinuxHugepage) };
+        Ok(arena)
+    }
+
+    /// Of no bytes again. What it grows by then holds what it held.
+    pub(crate) fn forget(&mut self) {
+        *self.size.get_mut() = 0;
+    }
+
     /// Bytes that it can grow to.
     #[must_use]
     pub const fn reserved(&self) -> u64 {

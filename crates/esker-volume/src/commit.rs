@@ -18,9 +18,9 @@ use esker_stone::rows::xattrs::Xattr;
 use esker_stone::{Codec, Sealed, Setting, Transform};
 
 use crate::delta::Delta;
-use crate::device::{Device, Fault};
+use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
-use crate::limits::{PART_LEN_MAX, PIECES, ROWS_PAGE_LEN};
+use crate::limits::{PART_LEN, PIECES, ROWS_PAGE_LEN};
 use crate::log::{Log, flags, may_relocate};
 use crate::part::{PartHead, append_page};
 use crate::recent::{END, Run};
@@ -73,17 +73,19 @@ pub trait Sink {
     /// # Errors
     /// What looking for what was there meets.
     fn hole(&mut self, ino: Ino, at: u64, len: Option<u64>) -> Result<()>;
-    /// A block that somebody needs is moved here.
+    /// A block that somebody needs is moved here; `inside`: if it fits into the open segment. Whether it was.
     ///
     /// # Errors
     /// `NoSpace`; what the device says; that the block is damaged.
-    fn carry(&mut self, block: BlockName) -> Result<()>;
+    fn carry(&mut self, block: BlockName, inside: bool) -> Result<bool>;
     /// What there is to count.
     fn numbers(&mut self, numbers: Numbers);
 }
 
 /// Bytes that have a block of their own where they are written over others.
 const APART: usize = 4 << 10;
+/// A block that is laid down in two pieces is cut at a multiple of this.
+pub(crate) const CUT: usize = 4 << 10;
 /// Bytes that a row of a block takes in a page, at most.
 const BLOCK_ROW_LEN: usize = 128;
 /// Bytes that the group around such rows takes, at most.
@@ -140,7 +142,7 @@ struct Writer<'a, D> {
     /// Blocks that are to be compressed together.
     plains: Vec<Plain>,
     /// The part that is being filled, its head left free.
-    part: Vec<u8>,
+    part: Buffer,
     rows: Vec<BlockRow>,
     parts: u32,
     /// Writing failed, not looking.
@@ -205,14 +207,19 @@ impl<D: Device> Sink for Writer<'_, D> {
         while done < bytes.len() {
             let room = whole - self.open.bytes.len();
             let len = room.min(bytes.len() - done);
-            let offset = self.open.bytes.len() as u32;
-            self.open.bytes.extend_from_slice(&bytes[done..done + len]);
+            let (offset, own) = (self.open.bytes.len() as u32, &bytes[done..done + len]);
             // The block has no name yet: only the offset in it counts.
             let place = Place { block: BlockName { segment: 0, slot: 0 }, offset };
             let start = at + done as u64;
-            let run = Run { start, len: len as u64, place: Some(place) };
-            self.open.waiting.push(Waiting { ino, run });
+            let waiting = Waiting { ino, run: Run { start, len: len as u64, place: Some(place) } };
             done += len;
+            if len == whole && self.volume.setting.codec == Codec::None {
+                self.end_blocks()?;
+                self.lay_down_fitting(own, (Codec::None, own), vec![waiting])?;
+                continue;
+            }
+            self.open.bytes.extend_from_slice(own);
+            self.open.waiting.push(waiting);
             if self.open.bytes.len() == whole {
                 self.end_block()?;
             }
@@ -241,10 +248,13 @@ impl<D: Device> Sink for Writer<'_, D> {
         Ok(())
     }
 
-    fn carry(&mut self, block: BlockName) -> Result<()> {
+    fn carry(&mut self, block: BlockName, inside: bool) -> Result<bool> {
         self.end_blocks()?;
         let stack = self.volume.stack(self.state);
         let row = stack.block_row(block)?;
+        if inside && row.stored as usize > self.tail() {
+            return Ok(false);
+        }
         let stored = stack.stored_block(block, &row)?;
         let (from, _) = stack.whereabouts(block, &row)?;
         self.make_room(stored.len(), GROUP_HEAD_LEN + self.rows.len() * BLOCK_ROW_LEN)?;
@@ -254,7 +264,7 @@ impl<D: Device> Sink for Writer<'_, D> {
         self.delta.moves.push(Move { block, count: 1, to, shift });
         *self.lives.entry(from).or_default() -= stored.len() as i64;
         *self.lives.entry(to).or_default() += stored.len() as i64;
-        Ok(())
+        Ok(true)
     }
 
     fn numbers(&mut self, numbers: Numbers) {
@@ -290,7 +300,8 @@ impl<D: Device> Writer<'_, D> {
         }
         self.plains.push(std::mem::take(&mut self.open));
         let threads = self.volume.threads;
-        let at_once = if threads > 1 { threads * BLOCKS } else { 1 };
+        let alone = threads == 1 || self.volume.setting.codec == Codec::None;
+        let at_once = if alone { 1 } else { threads * BLOCKS };
         if self.plains.len() < at_once { Ok(()) } else { self.end_blocks() }
     }
 
@@ -305,10 +316,58 @@ impl<D: Device> Writer<'_, D> {
             _ => encode(&plains, self.volume.setting, self.volume.threads)?,
         };
         let mut encoded = encoded.into_iter();
-        for plain in plains {
-            let len = plain.bytes.len() as u32;
-            let (codec, stored) = encoded.next().unwrap_or((Codec::None, plain.bytes));
-            self.lay_down(len, codec, &stored, plain.waiting)?;
+        for Plain { bytes, waiting } in plains {
+            match encoded.next() {
+                Some((codec, stored)) => {
+                    self.lay_down_fitting(&bytes, (codec, &stored), waiting)?;
+                }
+                None => self.lay_down_fitting(&bytes, (Codec::None, &bytes), waiting)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Stored bytes of a block that still fit into the open segment.
+    fn tail(&self) -> usize {
+        let rows = GROUP_HEAD_LEN + (self.rows.len() + 1) * BLOCK_ROW_LEN;
+        let rest = self.volume.rest(self.log) as usize;
+        rest.saturating_sub(self.part.len() + rows)
+    }
+
+    /// Lays a block down; in two pieces where it would not fit into the open segment, so that the end of that is used.
+    fn lay_down_fitting(
+        &mut self,
+        plain: &[u8],
+        (codec, stored): (Codec, &[u8]),
+        waiting: Vec<Waiting>,
+    ) -> Result<()> {
+        let tail = self.tail();
+        // What is compressed is not so evenly.
+        let share = if codec == Codec::None { tail } else { tail / 16 * 15 };
+        let cut = plain.len() * share / stored.len().max(1) / CUT * CUT;
+        if stored.len() <= tail || cut == 0 || cut >= plain.len() {
+            return self.lay_down(plain.len() as u32, codec, stored, waiting);
+        }
+        let setting = self.volume.setting;
+        let (head, rest) = plain.split_at(cut);
+        let parts = |from: usize, to: usize| {
+            let part = move |Waiting { ino, run }: &Waiting| {
+                let place = run.place?;
+                let own = u64::from(place.offset);
+                let (first, last) = (own.max(from as u64), (own + run.len).min(to as u64));
+                let offset = first.checked_sub(from as u64)? as u32;
+                let run = Run {
+                    start: run.start + (first - own),
+                    len: last.checked_sub(first).filter(|&len| len > 0)?,
+                    place: Some(Place { offset, ..place }),
+                };
+                Some(Waiting { ino: *ino, run })
+            };
+            waiting.iter().filter_map(part).collect::<Vec<_>>()
+        };
+        for (plain, waiting) in [(head, parts(0, cut)), (rest, parts(cut, plain.len()))] {
+            let (codec, stored) = setting.encode(plain, &[])?;
+            self.lay_down(plain.len() as u32, codec, &stored, waiting)?;
         }
         Ok(())
     }
@@ -318,7 +377,7 @@ impl<D: Device> Writer<'_, D> {
         plain: u32,
         codec: Codec,
         stored: &[u8],
-        waiting: Vec<Waiting>,
+        waiting: impl IntoIterator<Item = Waiting>,
     ) -> Result<()> {
         let rows = GROUP_HEAD_LEN + (self.rows.len() + 1) * BLOCK_ROW_LEN;
         self.make_room(stored.len(), rows)?;
@@ -351,9 +410,8 @@ impl<D: Device> Writer<'_, D> {
             let len = own.volume.padded(own.part.len() + bytes + page);
             len <= own.volume.rest(own.log)
         };
-        if self.part.len() as u64 > PART_LEN_MAX
-            || (!fits(self) && self.part.len() > PartHead::SIZE)
-        {
+        let full = self.part.len() + bytes > PART_LEN || !fits(self);
+        if full && self.part.len() > PartHead::SIZE {
             self.put_part(&[], false)?;
         }
         if !fits(self) {
@@ -389,7 +447,7 @@ impl<D: Device> Writer<'_, D> {
         put?;
         self.parts += 1;
         self.part.clear();
-        self.part.resize(PartHead::SIZE, 0);
+        self.part.resize(PartHead::SIZE);
         let segment = self.log.segment;
         let named = |(slot, row)| (BlockName { segment, slot }, row);
         self.delta.blocks.extend((first..).zip(self.rows.drain(..)).map(named));
@@ -453,13 +511,13 @@ impl<D: Device> Writer<'_, D> {
             return Ok(());
         }
         let barrier = self.volume.barrier(self.log);
-        self.failed |= barrier.is_err();
+        self.failed |= is_failure(&barrier);
         barrier
     }
 }
 
 /// Whether the device failed. That there is no room below it is none: what was there stays, and what was to come is
-/// not there.
+/// as if it had never been.
 const fn is_failure(done: &Result<()>) -> bool {
     matches!(done, Err(Error::Device(fault)) if !matches!(fault, Fault::NoSpace))
 }
@@ -523,8 +581,13 @@ impl<D: Device> Volume<D> {
                 }
                 Err(error) => {
                     // What was laid down is nobody's, but the log goes on behind it: so it must be safe.
-                    let harmless =
-                        !failed && (log.before == log.good.name || self.barrier(log).is_ok());
+                    let full_below = error == Error::Device(Fault::NoSpace)
+                        && self.device.geometry().zones.is_none();
+                    let none = full_below || log.before == log.good.name;
+                    let harmless = !failed && (none || self.barrier(log).is_ok());
+                    if harmless && full_below {
+                        self.rewind(log);
+                    }
                     if !harmless {
                         self.stop();
                     }
@@ -566,7 +629,7 @@ impl<D: Device> Volume<D> {
             lives: BTreeMap::new(),
             open: Plain::default(),
             plains: Vec::new(),
-            part: vec![0; PartHead::SIZE],
+            part: Buffer::from(&[0; PartHead::SIZE][..]),
             rows: Vec::new(),
             parts: 0,
             failed: false,

@@ -5,10 +5,12 @@
 //! is dropped: what it held comes from the volume now.
 //!
 //! Invariant: what a sync writes is a prefix of the batches: no batch is under way when a layer is closed, and layers
-//! are written in their order. Locks are taken in the order `overwriting`, `syncing`, the volume's log, `gate`, the
-//! volume's others.
+//! are written in their order. Locks are taken in the order `overwriting`, `syncing`, the volume's log, `gate`, and
+//! then `promised` or the volume's others.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 use std::time::Duration;
 
 use esker::store::{Batch, Change, Entry, Flow, Listed, Space, Store, View};
@@ -19,13 +21,29 @@ use crate::device::Device;
 use crate::dirty::Told;
 use crate::error::Error;
 use crate::layer::Layer;
+use crate::promised::Promised;
 use crate::volume::Volume;
 
 /// Entries that are listed at a time.
 const ENTRIES: usize = 64;
 
-/// Makes an empty store with a root directory.
-pub type Maker<U> = Box<dyn Fn() -> Result<U> + Send + Sync>;
+/// Makes the stores that hold what changes.
+pub trait Maker<U>: Send + Sync {
+    /// An empty one with a root directory.
+    ///
+    /// # Errors
+    /// `NoMemory`, and whatever else keeps it from being made.
+    fn make(&self) -> Result<U>;
+
+    /// None will be wanted soon: what was kept for the next ones can go.
+    fn rest(&self) {}
+}
+
+impl<U, F: Fn() -> Result<U> + Send + Sync> Maker<U> for F {
+    fn make(&self) -> Result<U> {
+        self()
+    }
+}
 
 struct Layers<U, D> {
     /// Takes batches.
@@ -37,11 +55,13 @@ struct Layers<U, D> {
 /// A volume that can be written.
 pub struct Kept<U, D> {
     volume: Arc<Volume<D>>,
-    make: Maker<U>,
+    maker: Box<dyn Maker<U>>,
     gate: RwLock<Layers<U, D>>,
     syncing: Mutex<()>,
     /// One at a time writes into what is kept back, or waits for a layer with room for its rows.
     overwriting: Mutex<()>,
+    /// What room is kept for.
+    promised: Mutex<Promised>,
     /// Bytes in memory at which a layer is written.
     dirty_max: u64,
     /// Whether somebody should write in the background.
@@ -50,21 +70,22 @@ pub struct Kept<U, D> {
 }
 
 impl<U: Store, D: Device> Kept<U, D> {
-    /// A volume with nothing above it yet. `make` gives the stores that hold what changes, for a layer each: of as
-    /// many bytes as `dirty_max`, of which half are taken when it is time to write. What had no name and is held by
+    /// A volume with nothing above it yet. `maker` gives the stores that hold what changes, for a layer each: of as
+    /// many bytes as `dirty_max`, of which a quarter is taken when it is time to write. What had no name and is held by
     /// nobody any more goes with the first commit.
     ///
     /// # Errors
-    /// Those of `make`; what the volume says of its root directory.
-    pub fn new(volume: Volume<D>, dirty_max: u64, make: Maker<U>) -> Result<Self> {
+    /// Those of `maker`; what the volume says of its root directory.
+    pub fn new(volume: Volume<D>, dirty_max: u64, maker: Box<dyn Maker<U>>) -> Result<Self> {
         let volume = Arc::new(volume);
-        let top = Arc::new(Layer::new(make()?, &volume, None, 1)?);
+        let top = Arc::new(Layer::new(maker.make()?, &volume, None, 1)?);
         let kept = Self {
             volume,
-            make,
+            maker,
             gate: RwLock::new(Layers { top, closed: None }),
             syncing: Mutex::new(()),
             overwriting: Mutex::new(()),
+            promised: Mutex::default(),
             dirty_max,
             due: Mutex::new(false),
             ring: Condvar::new(),
@@ -93,6 +114,11 @@ impl<U: Store, D: Device> Kept<U, D> {
         let waited = self.ring.wait_timeout_while(due, longest, |due| !*due);
         let (mut due, _) = waited.unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *due)
+    }
+
+    /// Nothing changes for a while: memory that was kept for what changes goes.
+    pub fn rest(&self) {
+        self.maker.rest();
     }
 
     /// Makes [`wait`](Self::wait) return.
@@ -142,7 +168,7 @@ impl<U: Store, D: Device> Kept<U, D> {
             // It failed before.
             return Ok(waiting);
         }
-        let upper = (self.make)()?;
+        let upper = self.maker.make()?;
         let mut layers = self.gate_alone();
         if layers.top.number > wanted || layers.top.dirty().is_empty() {
             return Ok(None);
@@ -182,28 +208,37 @@ impl<U: Store, D: Device> Kept<U, D> {
         Ok(())
     }
 
-    /// Whether this can be taken now; if the volume has room for it, and memory.
-    fn takes(&self, layers: &Layers<U, D>, cost: Cost, grows: bool) -> bool {
+    fn promised(&self) -> MutexGuard<'_, Promised> {
+        self.promised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this can be taken now; if the volume has room for it beside what is `kept`, and memory.
+    fn takes(&self, layers: &Layers<U, D>, cost: Cost, (grows, kept): (bool, u64)) -> bool {
         let waiting = layers.top.cost() + cost;
         // Rows are written into what is kept back for them: never more than that at once.
         if waiting.rows > self.volume.rows_room() && !layers.top.dirty().is_empty() {
             return false;
         }
         let closed = layers.closed.as_ref().map_or(0, |layer| layer.cost().sum());
-        !grows || waiting.sum().saturating_add(closed) <= self.volume.room()
+        let all = waiting.sum().saturating_add(closed).saturating_add(kept);
+        !grows || all <= self.volume.room()
     }
 
     /// Takes a batch if it can; `None`: something has to be written first.
     fn try_commit(&self, batch: &Batch<'_>, cost: Cost, grows: bool) -> Option<Result<()>> {
+        let kept = self.promised().kept_beside(batch);
         let layers = self.gate();
-        if !self.takes(&layers, cost, grows) {
+        if !self.takes(&layers, cost, (grows, kept)) {
             return None;
         }
         match layers.top.commit(batch, cost) {
             Err(esker::Error::NoSpace) if !layers.top.dirty().is_empty() => None,
             done => {
+                if done.is_ok() {
+                    self.promised().passed(batch);
+                }
                 let used = layers.top.overlay.upper().space().used;
-                if done.is_ok() && used >= self.dirty_max / 2 && layers.closed.is_none() {
+                if done.is_ok() && used >= self.dirty_max / 4 && layers.closed.is_none() {
                     drop(layers);
                     self.wake();
                 }
@@ -213,7 +248,7 @@ impl<U: Store, D: Device> Kept<U, D> {
     }
 }
 
-/// Space is not kept for anybody: nothing but whether there is enough is asked.
+/// What is to be kept is nothing that is written.
 fn without_reserve<'a>(batch: &Batch<'a>) -> Batch<'a> {
     let mut rest = Batch::new();
     let others = batch.changes().filter(|change| !matches!(change, Change::Reserve { .. }));
@@ -221,12 +256,12 @@ fn without_reserve<'a>(batch: &Batch<'a>) -> Batch<'a> {
     rest
 }
 
-fn reserved(batch: &Batch<'_>) -> u64 {
-    let spans = batch.changes().map(|change| match change {
-        Change::Reserve { span, .. } => span.len(),
-        _ => 0,
-    });
-    spans.fold(0, u64::saturating_add)
+/// What a batch wants room to be kept for.
+fn reserved(batch: &Batch<'_>) -> impl Iterator<Item = (Ino, Span)> {
+    batch.changes().filter_map(|change| match *change {
+        Change::Reserve { ino, span } => Some((ino, span)),
+        _ => None,
+    })
 }
 
 impl<U: Store, D: Device> View for Kept<U, D> {
@@ -294,7 +329,7 @@ impl<U: Store, D: Device> View for Kept<U, D> {
     fn space(&self) -> Space {
         let layers = self.gate();
         let waiting = layers.closed.as_ref().map_or(0, |layer| layer.cost().sum());
-        let waiting = waiting.saturating_add(layers.top.cost().sum());
+        let waiting = waiting.saturating_add(layers.top.cost().sum() + self.promised().kept());
         let space = self.volume.space();
         let used = space.used.saturating_add(waiting).min(space.total);
         Space { used, inodes: layers.top.numbers().inodes, ..space }
@@ -312,24 +347,24 @@ impl<U: Store, D: Device> Store for Kept<U, D> {
         }
         let grows = grows(batch);
         let cost = Cost::of(batch);
-        let wanted = Cost { bytes: cost.bytes.saturating_add(reserved(batch)), ..cost };
-        if wanted != cost && !self.has_room(wanted)? {
+        let wanted = self.unkept(batch)?;
+        if wanted.is_empty() {
+            return self.take(&without_reserve(batch), cost, grows);
+        }
+        let bytes = wanted.iter().map(|&(_, (start, end))| end - start);
+        if bytes.fold(0, u64::saturating_add) > self.volume.shape().size {
             return Err(esker::Error::NoSpace);
         }
-        let batch = &without_reserve(batch);
-        if let Some(done) = self.try_commit(batch, cost, grows) {
-            return done;
+        self.keep(&wanted);
+        let room =
+            self.has_room(cost).and_then(|room| room.then_some(()).ok_or(esker::Error::NoSpace));
+        let done = room.and_then(|()| self.take(&without_reserve(batch), cost, grows));
+        match done {
+            // What it took away was not wanted before.
+            Ok(()) => self.keep(&wanted),
+            Err(_) => wanted.iter().for_each(|&(ino, span)| self.promised().take(ino, span)),
         }
-        self.write().map_err(Error::core)?;
-        if let Some(done) = self.try_commit(batch, cost, grows) {
-            return done;
-        }
-        self.volume.reclaim(cost.sum()).map_err(Error::core)?;
-        match self.try_commit(batch, cost, grows) {
-            Some(done) => done,
-            None if grows => self.overwrite(batch, cost),
-            None => self.insist(batch, cost),
-        }
+        done
     }
 
     fn trim(&self, ino: Ino) -> Result<()> {
@@ -350,6 +385,45 @@ impl<U: Store, D: Device> Store for Kept<U, D> {
 }
 
 impl<U: Store, D: Device> Kept<U, D> {
+    /// Takes a batch once it is written what must be for that, and room was made.
+    fn take(&self, batch: &Batch<'_>, cost: Cost, grows: bool) -> Result<()> {
+        if let Some(done) = self.try_commit(batch, cost, grows) {
+            return done;
+        }
+        self.write().map_err(Error::core)?;
+        if let Some(done) = self.try_commit(batch, cost, grows) {
+            return done;
+        }
+        let kept = if grows { self.promised().kept_beside(batch) } else { 0 };
+        self.volume.reclaim(cost.sum().saturating_add(kept)).map_err(Error::core)?;
+        match self.try_commit(batch, cost, grows) {
+            Some(done) => done,
+            None if grows => self.overwrite(batch, cost),
+            None => self.insist(batch, cost),
+        }
+    }
+
+    /// Holes for which a batch wants room to be kept, and for which it is not yet.
+    fn unkept(&self, batch: &Batch<'_>) -> Result<Vec<(Ino, (u64, u64))>> {
+        let mut wanted = Vec::new();
+        let punched = batch.changes().any(|change| matches!(change, Change::Punch { .. }));
+        for (ino, span) in reserved(batch) {
+            let mut at = span.start();
+            while at < span.end() {
+                let data = if punched { None } else { self.next_data(ino, at)? };
+                let hole = data.map_or(span.end(), |data| data.start().clamp(at, span.end()));
+                let missing = self.promised().missing(ino, (at, hole));
+                wanted.extend(missing.into_iter().map(|range| (ino, range)));
+                at = data.map_or(span.end(), |data| data.end());
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn keep(&self, wanted: &[(Ino, (u64, u64))]) {
+        wanted.iter().for_each(|&(ino, range)| self.promised().add(ino, range));
+    }
+
     /// Takes a batch that needs no room but for its rows. Others may fill the layer as fast as it is written, and are
     /// never a reason to refuse what makes room; an empty layer takes it.
     fn insist(&self, batch: &Batch<'_>, cost: Cost) -> Result<()> {
@@ -388,13 +462,14 @@ impl<U: Store, D: Device> Kept<U, D> {
         self.volume.reclaim(cost.sum()).map_err(Error::core)
     }
 
-    /// Whether the volume has room for so much more, once it has made all the room that it can.
+    /// Whether the volume has room for so much more beside all that is kept, once it has made all the room that it can.
     fn has_room(&self, cost: Cost) -> Result<bool> {
-        if self.takes(&self.gate(), cost, true) {
+        let kept = self.promised().kept();
+        if self.takes(&self.gate(), cost, (true, kept)) {
             return Ok(true);
         }
         self.write().map_err(Error::core)?;
-        self.volume.reclaim(cost.sum()).map_err(Error::core)?;
-        Ok(cost.sum() <= self.volume.room())
+        self.volume.reclaim(cost.sum().saturating_add(kept)).map_err(Error::core)?;
+        Ok(self.takes(&self.gate(), cost, (true, kept)))
     }
 }

@@ -13,9 +13,9 @@
 //! | merge.rs, settle.rs | from rows in memory to tables, and free segments again |
 //! | room.rs, fold.rs | how much more fits, and making room |
 //! | recovery.rs, mkfs.rs | finding everything again; the first commit |
-//! | recent.rs, stack.rs, view.rs | looking: in memory, in tables, and as the knot asks |
+//! | recent.rs, stack.rs, whole.rs, view.rs | looking: in memory, in tables, at content, and as the knot asks |
 //! | check.rs, dump.rs | counting everything again; showing what is there |
-//! | dirty.rs, cost.rs | what changed since, and what it takes to write that |
+//! | dirty.rs, cost.rs, promised.rs | what changed since, and what it takes to write that; room that is kept |
 //! | layer.rs, home.rs | what is not yet written, in memory; the home that POSIX has |
 //!
 //! Invariant: nothing that a safe commit needs is ever written over; every byte that comes in is hostile until it was
@@ -42,6 +42,7 @@ pub mod mkfs;
 pub mod part;
 #[cfg(test)]
 mod planted;
+mod promised;
 pub mod recent;
 mod recovery;
 mod room;
@@ -53,6 +54,7 @@ mod stack;
 pub mod superblock;
 mod view;
 mod volume;
+mod whole;
 
 pub use check::Finding;
 pub use commit::{Sink, Source};

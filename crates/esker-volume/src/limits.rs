@@ -20,8 +20,9 @@ pub const UNIT_MAX: u32 = 4096;
 pub const SUPERBLOCKS_MAX: u64 = 64;
 /// Bytes from one superblock to the next.
 pub const SUPERBLOCK_STEP: u64 = 4096;
-/// Longest part, in bytes.
-pub const PART_LEN_MAX: u64 = 8 << 20;
+/// Bytes at which a part is written, if its commit goes on: many parts are on their way to the device while more is
+/// compressed.
+pub const PART_LEN: usize = 960 << 10;
 /// Plain bytes of one page of a commit's rows.
 pub const ROWS_PAGE_LEN: usize = 256 << 10;
 /// Plain bytes of one group in it, about.

@@ -1,10 +1,10 @@
 //! The end of the log: where the next part goes, and what happens when a segment ends or fails.
 //!
-//! Above: `commit`. Below: the device. Invariant: a part names the last part that is safe or on its way to be; the
-//! log only ever goes on where the last safe part says that it may: right behind it, or in one of the segments that
-//! it names. So recovery finds every commit that was answered.
+//! Above: `commit`. Below: the device. Invariant: the log only ever goes on where the part before says that it may:
+//! right behind it, or in one of the two segments that it names; and after a failure in one that the last safe part
+//! names, as does every part behind that one. So recovery finds every commit that was answered.
 
-use crate::device::{Device, Fault};
+use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
 use crate::limits::NEXT;
 use crate::part::{LAST, LOG, MAGIC, PartHead};
@@ -12,13 +12,24 @@ use crate::segments::{Condition, Physical, Segments};
 use crate::superblock::Superblock;
 use crate::volume::Volume;
 
-/// The last part that is safe.
+/// The last part that is safe, and the end of the log behind it.
 #[derive(Clone, Debug)]
 pub(crate) struct Good {
     /// Its name.
     pub name: u64,
     /// The segments that it names and that the log has not tried since.
     pub next: Vec<Physical>,
+    /// All that it names.
+    named: [Physical; NEXT],
+    /// Where the part behind it would go: the stretch, its segment, the offset, the slot of the first block.
+    place: (Physical, u64, u64, u32),
+}
+
+impl Good {
+    /// The part of this name, with the end of the log right behind it.
+    pub fn new(name: u64, named: [Physical; NEXT], place: (Physical, u64, u64, u32)) -> Self {
+        Self { name, next: named.to_vec(), named, place }
+    }
 }
 
 /// A round of settling: it lays what came before it began into the tables, a few of them at a time.
@@ -122,8 +133,29 @@ impl<D: Device> Volume<D> {
     /// A barrier: what was written is safe.
     pub(crate) fn barrier(&self, log: &mut Log) -> Result<()> {
         self.device.flush()?;
-        log.good = Good { name: log.before, next: log.next.to_vec() };
+        let place = (log.physical, log.segment, log.at, log.slot);
+        log.good = Good::new(log.before, log.next, place);
         Ok(())
+    }
+
+    /// What was written since the last barrier is as if it had never been: the log goes on where it was then. Not for
+    /// zones, where nothing can be written again.
+    pub(crate) fn rewind(&self, log: &mut Log) {
+        let mut segments = self.segments_mut();
+        let kept = log.since.iter().rposition(|&one| one == log.good.place.0);
+        for begun in log.since.split_off(kept.map_or(log.since.len(), |at| at + 1)) {
+            if segments.get(begun).is_some_and(|row| row.condition != Condition::Bad) {
+                segments.set(begun, Condition::Free);
+            }
+        }
+        for one in log.next.into_iter().filter(|one| !log.good.named.contains(one)) {
+            segments.set(one, Condition::Free);
+        }
+        log.next = log.good.named;
+        log.next.iter().for_each(|&one| segments.set(one, Condition::Next));
+        log.good.next = log.next.to_vec();
+        log.before = log.good.name;
+        (log.physical, log.segment, log.at, log.slot) = log.good.place;
     }
 
     /// Begins a stretch again. A zone must be, others are simply written over: nothing there is needed.
@@ -137,48 +169,62 @@ impl<D: Device> Volume<D> {
         Ok(number)
     }
 
-    /// Goes on in the next segment. What was written is safe then.
+    /// Goes on in the next segment. What was written need not be safe: should it fail, the log goes on in the spare
+    /// segment, which the last safe part and every one since has named.
     pub(crate) fn advance(&self, log: &mut Log, reserve: usize) -> Result<()> {
-        self.barrier(log)?;
-        let to = log.next[0];
-        self.go_on(log, to, reserve)
+        let [to, other] = log.next;
+        self.go_on(log, (to, Some(other)), reserve)
     }
 
-    /// Goes on in `to`, one of the segments that were named.
-    fn go_on(&self, log: &mut Log, to: Physical, reserve: usize) -> Result<()> {
-        let next = {
-            let mut segments = self.segments_mut();
-            let left: Vec<_> = log.good.next.iter().copied().filter(|&one| one != to).collect();
-            let mut next = left;
-            let missing = NEXT.saturating_sub(next.len());
-            if segments.free() < reserve + missing {
-                return Err(Error::NoSpace);
-            }
-            for _ in 0..missing {
-                let more = segments.take(Condition::Next).ok_or(Error::NoSpace)?;
-                next.push(more);
-            }
-            next
-        };
+    /// Goes on in `to`, one of the segments that were named; `other` was, too.
+    fn go_on(
+        &self,
+        log: &mut Log,
+        (to, other): (Physical, Option<Physical>),
+        reserve: usize,
+    ) -> Result<()> {
+        let spare = log.good.next.iter().copied().find(|&one| one != to);
+        let other = other.filter(|&one| Some(one) != spare);
+        let (next, taken) = self.named_from([other, spare], reserve)?;
         let number = match self.begin(to, Condition::Log) {
             Ok(number) => number,
             Err(error) => {
-                self.give_back(&log.good, &next);
+                let mut segments = self.segments_mut();
+                taken.iter().for_each(|&one| segments.set(one, Condition::Free));
                 return Err(error);
             }
         };
         log.good.next.retain(|&one| one != to);
         log.since.push(to);
         (log.physical, log.segment, log.at, log.slot) = (to, number, 0, 0);
-        log.next = [next[0], next[1]];
+        log.next = next;
         Ok(())
     }
 
-    fn give_back(&self, good: &Good, taken: &[Physical]) {
+    /// These, and free segments in the place of those that are missing; which were taken for that.
+    fn named_from(
+        &self,
+        known: [Option<Physical>; NEXT],
+        reserve: usize,
+    ) -> Result<([Physical; NEXT], Vec<Physical>)> {
         let mut segments = self.segments_mut();
-        for &one in taken.iter().filter(|one| !good.next.contains(one)) {
-            segments.set(one, Condition::Free);
+        let missing = known.iter().filter(|one| one.is_none()).count();
+        if segments.free() < reserve + missing {
+            return Err(Error::NoSpace);
         }
+        let mut taken = Vec::new();
+        let mut next = [Physical(0); NEXT];
+        for (to, known) in next.iter_mut().zip(known) {
+            *to = match known {
+                Some(known) => known,
+                None => {
+                    let more = segments.take(Condition::Next).ok_or(Error::NoSpace)?;
+                    taken.push(more);
+                    more
+                }
+            };
+        }
+        Ok((next, taken))
     }
 
     /// After a failure: goes on in another segment that the last safe part names, as if nothing had been
@@ -204,7 +250,7 @@ impl<D: Device> Volume<D> {
         log.before = log.good.name;
         let mut last = Error::Damaged(Damage::Segment);
         for to in log.good.next.clone() {
-            match self.go_on(log, to, 0) {
+            match self.go_on(log, (to, None), 0) {
                 Ok(()) => return Ok(()),
                 Err(error) => last = error,
             }
@@ -218,15 +264,15 @@ impl<D: Device> Volume<D> {
         &self,
         log: &mut Log,
         head: &mut PartHead,
-        part: &mut Vec<u8>,
+        part: &mut Buffer,
     ) -> Result<()> {
         let len = self.padded(part.len());
         if len > self.rest(log) {
             return Err(Error::Damaged(Damage::Segment));
         }
-        part.resize(len as usize, 0);
+        part.resize(len as usize);
         let name = head.seal(part);
-        self.device.write(self.place(log.physical) + log.at, part)?;
+        *part = self.device.submit(self.place(log.physical) + log.at, std::mem::take(part))?;
         log.at += len;
         log.slot += head.slots;
         log.before = name;

@@ -9,6 +9,7 @@ use esker::layout;
 use esker_stone::check::Covered;
 use esker_stone::{Codec, PageRef, Sealed};
 
+use crate::device::Buffer;
 use crate::error::Result;
 
 /// How a head begins.
@@ -127,7 +128,7 @@ impl PartHead {
 }
 
 /// A page at the end of a part that is being filled.
-pub(crate) fn append_page(part: &mut Vec<u8>, (segment, at): (u64, u64), page: &Sealed) -> PageRef {
+pub(crate) fn append_page(part: &mut Buffer, (segment, at): (u64, u64), page: &Sealed) -> PageRef {
     let page_ref = PageRef::new((segment, at + part.len() as u64), page);
     part.extend_from_slice(&page.stored);
     page_ref

@@ -315,7 +315,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         slot,
         before,
         next,
-        good: Good { name: before, next: next.to_vec() },
+        good: Good::new(before, next, (physical, segment, at, slot)),
         sequence,
         tried,
         epoch: epoch.max(superblock.epoch) + 1,

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use esker_stone::key::{self, kind};
 use esker_stone::rows::extents::BlockName;
 
-use crate::commit::{Sink, Source};
+use crate::commit::{CUT, Sink, Source};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::leaf::Leaf;
@@ -29,24 +29,48 @@ const WORTH_LAST: u64 = 63;
 
 /// Rounds in a row that leave as much that nobody needs as there was, after which no more is tried.
 const VAIN_MAX: u32 = 3;
+/// Bytes that must be dead since then for another try, at least, but for small segments.
+const TRY_LEN: u64 = 64 << 10;
+/// Room was never looked for in vain.
+pub(crate) const NEVER: u64 = u64::MAX;
 /// Segments' worth of bytes that are moved in passing, at most.
 const BUDGET: u64 = 4;
 
 /// Blocks that are moved.
 struct Carried(Vec<BlockName>);
 
+/// Blocks among which one is looked for that still fits into a segment.
+const WINDOW: usize = 64;
+
 impl Source for Carried {
     fn tell(&self, to: &mut dyn Sink) -> Result<()> {
-        self.0.iter().try_for_each(|&block| to.carry(block))
+        let mut left = self.0.clone();
+        let mut from = 0;
+        while from < left.len() {
+            let end = left.len().min(from + WINDOW);
+            let mut carried = false;
+            for at in from..end {
+                if to.carry(left[at], true)? {
+                    left[from..=at].rotate_right(1);
+                    carried = true;
+                    break;
+                }
+            }
+            if !carried {
+                to.carry(left[from], false)?;
+            }
+            from += 1;
+        }
+        Ok(())
     }
 }
 
 impl<D: Device> Volume<D> {
-    /// Bytes of a segment that blocks fill at least, in about, before the next one is begun: a block did not fit any
-    /// more, and heads and rows lie between.
+    /// Bytes of a segment that blocks fill at least, in about, before the next one is begun: what is left is too short
+    /// for a piece of a block, and heads and rows lie between.
     pub(crate) fn filled(&self) -> u64 {
         let room = self.shape.segment_room;
-        room - u64::from(self.shape.block_len).min(room / 8) - room / 64
+        room - CUT as u64 - u64::from(self.shape.unit) - room / 64
     }
 
     /// Bytes that can surely be written, as they are.
@@ -91,18 +115,33 @@ impl<D: Device> Volume<D> {
     pub fn reclaim(&self, wanted: u64) -> Result<()> {
         self.writable()?;
         let mut log = self.log();
-        if self.room() >= wanted || self.exhausted.load(Ordering::Acquire) == log.sequence {
+        let known = self.exhausted.load(Ordering::Acquire);
+        let vain = known != NEVER && self.dead() < known + self.worth_another_try();
+        if self.room() >= wanted || vain {
             return Ok(());
         }
         match self.reclaim_all(&mut log, wanted) {
             Err(Error::NoSpace) => {}
             done => done?,
         }
-        if self.room() < wanted {
-            // Until something changes there is no more.
-            self.exhausted.store(log.sequence, Ordering::Release);
-        }
+        // Until more is needed no more there is no more room.
+        let known = if self.room() < wanted { self.dead() } else { NEVER };
+        self.exhausted.store(known, Ordering::Release);
         Ok(())
+    }
+
+    /// Bytes of segments that nobody needs.
+    fn dead(&self) -> u64 {
+        let segments = self.segments();
+        let rows = segments.rows().iter();
+        let used = rows.filter(|row| matches!(row.condition, Condition::Log | Condition::Tables));
+        used.map(|row| self.shape.segment_room.saturating_sub(row.live)).sum()
+    }
+
+    /// How much more must be dead after room was looked for in vain before it is looked for again.
+    fn worth_another_try(&self) -> u64 {
+        let room = self.shape.segment_room;
+        (room / 64).max(TRY_LEN.min(room / 2))
     }
 
     fn reclaim_all(&self, log: &mut Log, wanted: u64) -> Result<()> {

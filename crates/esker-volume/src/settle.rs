@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use esker_stone::rows::tables::TableRow;
 use esker_stone::{PageRef, Sealed, tree};
 
-use crate::device::{Device, Fault};
+use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
 use crate::limits::SUPERBLOCK_STEP;
 use crate::log::{Log, Round};
@@ -76,7 +76,7 @@ impl<D: Device> Settling<'_, D> {
     /// Writes a part with pages.
     fn put(
         &mut self,
-        mut part: Vec<u8>,
+        mut part: Buffer,
         (physical, segment, at): (Physical, u64, u64),
     ) -> Result<()> {
         let volume = self.volume;
@@ -85,10 +85,10 @@ impl<D: Device> Settling<'_, D> {
         (head.before, head.sequence) = (0, self.log.sequence);
         head.first_slot = 0;
         let len = volume.padded(part.len());
-        part.resize(len as usize, 0);
+        part.resize(len as usize);
         head.seal(&mut part);
         self.log.tables = Some((physical, at + len));
-        volume.device.write(volume.place(physical) + at, &part)?;
+        volume.device.submit(volume.place(physical) + at, part)?;
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl<D: Device> Settling<'_, D> {
             let writing = self.volume.writing();
             let top = writing.build_in(&leaves[from..end], (place.1, place.2), &mut part)?;
             let bytes = (part.len() - PartHead::SIZE) as u64;
-            self.put(part, place)?;
+            self.put(Buffer::from(&*part), place)?;
             to.push(TableRow { layer: 0, key: leaves[from].key.clone(), top, bytes });
             from = end;
         }
@@ -197,7 +197,7 @@ impl<D: Device> Settling<'_, D> {
         let sealed = Sealed::new(plain, &[], self.volume.setting)?;
         let len = self.volume.padded(PartHead::SIZE + sealed.stored.len());
         let place = self.room(len)?;
-        let mut part = vec![0; PartHead::SIZE];
+        let mut part = Buffer::from(&[0; PartHead::SIZE][..]);
         let page = append_page(&mut part, (place.1, place.2), &sealed);
         self.put(part, place)?;
         Ok((place.0, page))

@@ -5,6 +5,7 @@
 
 use esker::store::{Entry, Flow, Listed, Space, View};
 use esker::{Attr, Cursor, Error, Ino, Kind, Name, Result, Span, XattrName};
+use esker_stone::rows::extents::Place;
 use esker_stone::rows::inodes::Inode;
 
 use crate::device::Device;
@@ -27,6 +28,14 @@ fn known<D: Device>(stack: &Stack<'_, D>, ino: Ino) -> Result<Inode> {
 
 fn attr_of(row: &Inode) -> Attr {
     row.attr
+}
+
+/// Bytes of a block, by way of the cache.
+fn copy<D: Device>(stack: &Stack<'_, D>, place: Place, target: &mut [u8]) -> Result<()> {
+    let plain = stack.block(place.block).map_err(refused)?;
+    let source = plain.get(place.offset as usize..).and_then(|rest| rest.get(..target.len()));
+    target.copy_from_slice(source.ok_or(Error::Io)?);
+    Ok(())
 }
 
 impl<D: Device> View for Volume<D> {
@@ -101,22 +110,22 @@ impl<D: Device> View for Volume<D> {
             target.copy_from_slice(part.unwrap_or_default());
             return Ok(len);
         }
-        let mut done = 0;
+        let (mut done, mut whole) = (0, Vec::new());
         while done < len {
             let run = stack.run(ino, at + done as u64).map_err(refused)?;
             let part = usize::try_from(run.len).unwrap_or(usize::MAX).min(len - done);
             let bytes = &mut target[done..done + part];
-            match run.place {
-                None => bytes.fill(0),
-                Some(place) => {
-                    let plain = stack.block(place.block).map_err(refused)?;
-                    let from = place.offset as usize;
-                    let source = plain.get(from..).and_then(|rest| rest.get(..part));
-                    bytes.copy_from_slice(source.ok_or(Error::Io)?);
+            if let Some(place) = run.place {
+                match stack.whole(place, part, done).map_err(refused)? {
+                    Some(one) => whole.push(one),
+                    None => copy(&stack, place, bytes)?,
                 }
+            } else {
+                bytes.fill(0);
             }
             done += part;
         }
+        stack.read_whole(&whole, target).map_err(refused)?;
         Ok(len)
     }
 

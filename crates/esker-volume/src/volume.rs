@@ -14,6 +14,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::limits::{RECENT_LEN, TABLE_LEN};
 use crate::log::Log;
+use crate::room::NEVER;
 use crate::rows::Numbers;
 use crate::segments::{Physical, Segment, Segments};
 use crate::stack::{Stack, State};
@@ -75,7 +76,7 @@ pub struct Volume<D> {
     pub(crate) log: Mutex<Log>,
     /// Bytes that can surely be written.
     pub(crate) room: AtomicU64,
-    /// The newest commit when no more room could be made.
+    /// Bytes that nobody needed when no more room could be made.
     pub(crate) exhausted: AtomicU64,
     /// Cannot be written any more.
     pub(crate) stopped: AtomicBool,
@@ -105,7 +106,7 @@ impl<D: Device> Volume<D> {
             state: RwLock::new(state),
             log: Mutex::new(log),
             room: AtomicU64::new(0),
-            exhausted: AtomicU64::new(u64::MAX),
+            exhausted: AtomicU64::new(NEVER),
             stopped: AtomicBool::new(!options.write),
         };
         volume.measure_room(&volume.state(), &volume.segments());

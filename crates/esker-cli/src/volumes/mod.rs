@@ -4,6 +4,7 @@
 //! long as he has it open, and who else comes is told who that is.
 
 mod owner;
+mod queue;
 pub mod report;
 pub mod writer;
 
@@ -19,12 +20,12 @@ use esker::limits::FILE_SIZE_MAX;
 use esker::memory::{self, Home};
 use esker::posix::Fs;
 use esker::{Attr, Ino, Kind};
-use esker_host::{Arena, SystemClock};
+use esker_host::{Lent, Pool, SystemClock};
 use esker_stone::cache::Cache;
 use esker_stone::superblock::MAGIC;
 use esker_stone::{Codec, Setting};
 use esker_volume::device::{Fault, FileDevice};
-use esker_volume::{Damage, Error, Kept, Options, Volume};
+use esker_volume::{Damage, Error, Kept, Maker, Options, Volume};
 
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::options;
@@ -33,7 +34,7 @@ use crate::options;
 const WRITERS_MAX: usize = 4;
 
 /// A file system on a volume that can be written.
-pub type Writable = Fs<Kept<Home<Arena>, FileDevice>>;
+pub type Writable = Fs<Kept<Home<Lent>, FileDevice>>;
 
 /// Whether a volume begins here.
 pub fn is_volume(path: &Path) -> bool {
@@ -119,7 +120,10 @@ pub fn opening(path: &Path, write: bool, options: &options::Options) -> Options 
 
 /// Opens a volume.
 pub fn open(path: &Path, options: Options) -> Outcome<Volume<FileDevice>> {
-    let device = device(path, options.write)?;
+    let mut device = device(path, options.write)?;
+    if options.write {
+        device = device.with_queue(queue::Direct::begin);
+    }
     esker_volume::open(device, options).map_err(|error| failure(path, &error))
 }
 
@@ -134,17 +138,31 @@ pub fn root() -> Attr {
     Attr::new(Kind::Directory, 0o755, uid, gid, Ino::ROOT, SystemClock.now())
 }
 
+/// Memory for what changes.
+struct Layers {
+    pool: Arc<Pool>,
+    dirty_max: u64,
+}
+
+impl Maker<Home<Lent>> for Layers {
+    fn make(&self) -> esker::Result<Home<Lent>> {
+        let (size_max, root) = (self.dirty_max, root());
+        let options = memory::Options { size_max, file_size_max: FILE_SIZE_MAX, root };
+        Home::new(self.pool.lend()?, &options)
+    }
+
+    fn rest(&self) {
+        self.pool.rest();
+    }
+}
+
 /// A volume with memory above it, for as many bytes as may change before they are written: half of them for what is
 /// being written, half for what changes meanwhile.
 pub fn writable(path: &Path, options: &options::Options) -> Outcome<Arc<Writable>> {
     let volume = open(path, opening(path, true, options))?;
     let dirty_max = options.dirty.unwrap_or(options::DIRTY_LEN) / 2;
-    let make = move || {
-        let options =
-            memory::Options { size_max: dirty_max, file_size_max: FILE_SIZE_MAX, root: root() };
-        Home::new(Arena::new(dirty_max)?, &options)
-    };
-    let kept = Kept::new(volume, dirty_max, Box::new(make));
+    let layers = Layers { pool: Pool::new(dirty_max), dirty_max };
+    let kept = Kept::new(volume, dirty_max, Box::new(layers));
     let kept = kept.map_err(|error| failure(path, &Error::Source(error)))?;
     Ok(Arc::new(Fs::new(kept, SystemClock)))
 }

@@ -30,6 +30,7 @@ fn run(fs: &Weak<Writable>, age_max: Duration, name: &str) {
         let much = home.wait(PERIOD);
         if !home.is_dirty() {
             since = None;
+            home.rest();
             continue;
         }
         let old = since.get_or_insert_with(Instant::now).elapsed() >= age_max;

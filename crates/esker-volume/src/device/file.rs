@@ -7,16 +7,31 @@ use std::path::Path;
 
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 
-use super::{Device, Fault, Geometry, Result};
+use super::{Buffer, Device, Fault, Geometry, Result};
 
 /// Bytes of a unit where the file system below does not say.
 const UNIT: u32 = 4096;
 
+/// Somebody who writes to the same file meanwhile.
+pub trait Queue: Send + Sync {
+    /// Takes a write, and gives back a buffer that may be filled.
+    ///
+    /// # Errors
+    /// What became of this write, or of one before.
+    fn submit(&self, at: u64, source: Buffer) -> std::io::Result<Buffer>;
+
+    /// Returns once all that it took is written, if not yet safe.
+    ///
+    /// # Errors
+    /// The first that was not told of yet.
+    fn wait(&self) -> std::io::Result<()>;
+}
+
 /// A file as a device. A sparse one grows as it is written.
-#[derive(Debug)]
 pub struct FileDevice {
     file: File,
     size: u64,
+    queue: Option<Box<dyn Queue>>,
 }
 
 fn fault(error: &Error) -> Fault {
@@ -46,7 +61,14 @@ impl FileDevice {
         };
         flock(&file, how)?;
         let size = (&file).seek(SeekFrom::End(0))?;
-        Ok(Self { file, size })
+        Ok(Self { file, size, queue: None })
+    }
+
+    /// The same, with somebody who writes meanwhile, if there is one for this file.
+    #[must_use]
+    pub fn with_queue(self, make: impl FnOnce(&File) -> Option<Box<dyn Queue>>) -> Self {
+        let queue = make(&self.file);
+        Self { queue, ..self }
     }
 
     /// Makes a file of this size that takes no room yet, or opens the one that is there and makes it at least as large.
@@ -84,8 +106,19 @@ impl Device for FileDevice {
         self.file.write_all_at(source, at).map_err(|error| fault(&error))
     }
 
+    fn submit(&self, at: u64, mut source: Buffer) -> Result<Buffer> {
+        self.within(at, source.len())?;
+        if let Some(queue) = &self.queue {
+            return queue.submit(at, source).map_err(|error| fault(&error));
+        }
+        self.write(at, &source)?;
+        source.clear();
+        Ok(source)
+    }
+
     fn flush(&self) -> Result<()> {
-        self.file.sync_data().map_err(|error| fault(&error))
+        let waited = self.queue.as_ref().map_or(Ok(()), |queue| queue.wait());
+        waited.and_then(|()| self.file.sync_data()).map_err(|error| fault(&error))
     }
 
     fn discard(&self, at: u64, len: u64) -> Result<()> {

@@ -3,9 +3,11 @@
 //! Above: `log`, `recovery`, `mkfs`. Below: a file here, a liar in the workshop. Invariant: nothing above says
 //! how a byte gets to the medium; every failure comes back as a [`Fault`], and nothing here tries again.
 
+mod buffer;
 mod file;
 
-pub use file::FileDevice;
+pub use buffer::{ALIGN, Buffer};
+pub use file::{FileDevice, Queue};
 
 use std::fmt;
 
@@ -66,6 +68,17 @@ pub trait Device: Send + Sync {
     /// What the device says; the bytes there are then unknown.
     fn write(&self, at: u64, source: &[u8]) -> Result<()>;
 
+    /// The same, but it need not be done when this returns: what becomes of it is said by the next flush at the
+    /// latest. Nobody reads there before. A buffer for what comes next is given back, empty.
+    ///
+    /// # Errors
+    /// What the device says, of this write or of one before; no write is on its way any more then.
+    fn submit(&self, at: u64, mut source: Buffer) -> Result<Buffer> {
+        self.write(at, &source)?;
+        source.clear();
+        Ok(source)
+    }
+
     /// Returns once every write before is safe.
     ///
     /// # Errors
@@ -101,6 +114,10 @@ macro_rules! through {
 
             fn write(&self, at: u64, source: &[u8]) -> Result<()> {
                 (**self).write(at, source)
+            }
+
+            fn submit(&self, at: u64, source: Buffer) -> Result<Buffer> {
+                (**self).submit(at, source)
             }
 
             fn flush(&self) -> Result<()> {

@@ -11,7 +11,7 @@ pub mod states;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use esker_volume::device::{Device, Fault, Geometry, Result, Zones};
+use esker_volume::device::{Buffer, Device, Fault, Geometry, Result, Zones};
 
 use crate::chance::Chance;
 use medium::Medium;
@@ -74,6 +74,8 @@ struct Inner {
     written: Vec<u64>,
     /// Bytes that were asked for.
     read: u64,
+    /// What became of a write, which nobody was told yet.
+    late: Option<Fault>,
 }
 
 /// The device.
@@ -103,6 +105,7 @@ impl Lying {
             chance: Chance::new(seed),
             written,
             read: 0,
+            late: None,
         };
         Self { geometry, inner: Mutex::new(inner) }
     }
@@ -230,8 +233,24 @@ impl Device for Lying {
         failed.map_or(Ok(()), Err)
     }
 
+    /// That a write failed is told with this one, the next, or the flush.
+    fn submit(&self, at: u64, mut source: Buffer) -> Result<Buffer> {
+        let done = self.write(at, &source);
+        source.clear();
+        let mut inner = self.inner();
+        let failed = inner.late.take().or(done.err());
+        if failed.is_some() && inner.chance.below(2) == 0 {
+            inner.late = failed;
+            return Ok(source);
+        }
+        failed.map_or(Ok(source), Err)
+    }
+
     fn flush(&self) -> Result<()> {
         let mut inner = self.inner();
+        if let Some(late) = inner.late.take() {
+            return Err(late);
+        }
         if let Some(fault) = inner.fails(Request::Flush) {
             return Err(fault);
         }

@@ -1,0 +1,199 @@
+//! Writes to a file that go past the kernel's cache, several at once, while their caller goes on: direct I/O through
+//! io_uring.
+//!
+//! Below: the crate `io-uring`. Invariant: the bytes of a write stay where they are, untouched, until its completion
+//! was seen; whoever waits has seen them all.
+#![expect(unsafe_code, reason = "the kernel reads these bytes by address while we go on")]
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use io_uring::{IoUring, opcode, types};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// Writes that are on their way at once.
+const DEPTH: usize = 4;
+
+/// Bytes of a write: an allocation, and where in it they begin.
+type Bytes = (Vec<u8>, usize);
+
+/// A write on its way.
+struct Pending {
+    at: u64,
+    bytes: Bytes,
+}
+
+struct Inner {
+    // Closed before the bytes go: fields drop in their order.
+    ring: IoUring,
+    slots: [Option<Pending>; DEPTH],
+    /// Allocations that are filled again.
+    spare: Vec<Bytes>,
+    /// The first failure that nobody was told of.
+    failed: Option<io::Error>,
+}
+
+/// A queue of writes to one file.
+pub struct Writes {
+    direct: File,
+    /// The same file through the kernel's cache: for what cannot go past it.
+    cached: File,
+    inner: Mutex<Inner>,
+}
+
+fn of((bytes, start): &Bytes) -> &[u8] {
+    bytes.get(*start..).unwrap_or_default()
+}
+
+impl Writes {
+    /// To a file that is open already. Bytes are to begin, and writes to begin and end, at multiples of the device's
+    /// unit.
+    ///
+    /// # Errors
+    /// The machine allows no rings, or the file none of this.
+    pub fn new(file: &File) -> io::Result<Self> {
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let flags = OFlags::DIRECT.bits().cast_signed();
+        let direct = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+        let ring = IoUring::new(DEPTH as u32)?;
+        let inner = Inner { ring, slots: [const { None }; DEPTH], spare: Vec::new(), failed: None };
+        Ok(Self { direct, cached: file.try_clone()?, inner: Mutex::new(inner) })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a write, once there is a place for it; gives back an allocation with nothing behind its beginning.
+    ///
+    /// # Errors
+    /// Those of this write, or of one before: none is on its way any more then. Those of the ring.
+    pub fn submit(&self, at: u64, bytes: Bytes) -> io::Result<Bytes> {
+        let mut inner = self.inner();
+        let slot = loop {
+            if let Some(slot) = inner.slots.iter().position(Option::is_none) {
+                break slot;
+            }
+            self.reap(&mut inner, 1)?;
+        };
+        let source = of(&bytes);
+        let len = u32::try_from(source.len()).map_err(|_| ErrorKind::InvalidInput)?;
+        let entry = opcode::Write::new(types::Fd(self.direct.as_raw_fd()), source.as_ptr(), len);
+        let entry = entry.offset(at).build().user_data(slot as u64);
+        // SAFETY: moving the vector moves none of its bytes; they stay in the slot until the completion was seen, and
+        // `drop` waits for it.
+        unsafe { inner.ring.submission().push(&entry) }.map_err(io::Error::other)?;
+        inner.slots[slot] = Some(Pending { at, bytes });
+        self.reap(&mut inner, 0)?;
+        if inner.failed.is_some() {
+            self.wait_for_all(&mut inner)?;
+        }
+        Ok(inner.spare.pop().unwrap_or_default())
+    }
+
+    /// Returns once every write is done.
+    ///
+    /// # Errors
+    /// The first of a write that was not told of. Those of the ring.
+    pub fn wait(&self) -> io::Result<()> {
+        self.wait_for_all(&mut self.inner())
+    }
+
+    fn wait_for_all(&self, inner: &mut Inner) -> io::Result<()> {
+        while inner.slots.iter().any(Option::is_some) {
+            self.reap(inner, 1)?;
+        }
+        inner.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Hands over what waits, and takes what is done, at least so many.
+    fn reap(&self, inner: &mut Inner, least: usize) -> io::Result<()> {
+        match inner.ring.submit_and_wait(least) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+        let done: Vec<_> =
+            inner.ring.completion().map(|done| (done.user_data(), done.result())).collect();
+        for (slot, result) in done {
+            let Some(pending) = inner.slots.get_mut(slot as usize).and_then(Option::take) else {
+                continue;
+            };
+            if let Err(error) = self.finish(&pending, result) {
+                inner.failed.get_or_insert(error);
+            }
+            let (mut bytes, start) = pending.bytes;
+            bytes.truncate(start);
+            inner.spare.push((bytes, start));
+        }
+        Ok(())
+    }
+
+    /// What became of a write. What is left of one that came short is written now, and so is one that may not go past
+    /// the kernel's cache.
+    fn finish(&self, pending: &Pending, result: i32) -> io::Result<()> {
+        let source = of(&pending.bytes);
+        let done = match usize::try_from(result) {
+            Ok(done) => done,
+            Err(_) if result == -Errno::INVAL.raw_os_error() => 0,
+            Err(_) => return Err(io::Error::from_raw_os_error(-result)),
+        };
+        if done >= source.len() {
+            return Ok(());
+        }
+        self.cached.write_all_at(&source[done..], pending.at + done as u64)
+    }
+}
+
+impl Drop for Writes {
+    fn drop(&mut self) {
+        if self.wait().is_err() {
+            // What the kernel may still read must never be anything else.
+            let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+            for pending in inner.slots.iter_mut().filter_map(Option::take) {
+                let _: &mut [u8] = pending.bytes.0.leak();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As many as there are places, and more, are all there, in any order of their ends.
+    #[test]
+    fn what_was_taken_is_written() {
+        let path = std::env::temp_dir().join(format!("esker-writes-{}", std::process::id()));
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.set_len(64 << 16).unwrap();
+        // Not every file system has direct I/O, and not every machine rings.
+        let Ok(writes) = Writes::new(&file) else { return };
+        for number in 0..64_u8 {
+            let mut bytes: Vec<u8> = Vec::with_capacity((1 << 16) + 4096);
+            let start = bytes.as_ptr().align_offset(4096);
+            bytes.resize(start + (1 << 16), number);
+            writes.submit(u64::from(number) << 16, (bytes, start)).unwrap();
+        }
+        writes.wait().unwrap();
+        let mut read = vec![0; 64 << 16];
+        file.read_exact_at(&mut read, 0).unwrap();
+        for (number, bytes) in read.chunks(1 << 16).enumerate() {
+            assert!(bytes.iter().all(|&byte| usize::from(byte) == number));
+        }
+    }
+
+    /// A write that fails is told of once, with its errno, and the next ones go on.
+    #[test]
+    fn what_fails_is_told() {
+        let Ok(file) = OpenOptions::new().read(true).write(true).open("/dev/full") else { return };
+        let Ok(writes) = Writes::new(&file) else { return };
+        let first = writes.submit(0, (vec![1; 4096], 0)).map(drop).and_then(|()| writes.wait());
+        assert_eq!(first.unwrap_err().raw_os_error(), Some(28));
+        writes.wait().unwrap();
+    }
+}

@@ -1,0 +1,126 @@
+//! What fallocate(2) promised: bytes of files for which room is kept until they are written, or not wanted any more.
+//!
+//! Above: `home`. Invariant: a byte is promised once, and no longer when it was written, cut off or dropped. A promise
+//! lasts as long as the volume is open: nothing of it is written.
+
+use std::collections::BTreeMap;
+
+use esker::Ino;
+use esker::limits::FILE_SIZE_MAX;
+use esker::store::{Batch, Change};
+
+use crate::dirty::Ranges;
+
+/// All promises.
+#[derive(Debug, Default)]
+pub(crate) struct Promised {
+    files: BTreeMap<Ino, Ranges>,
+    bytes: u64,
+}
+
+impl Promised {
+    /// Bytes that are kept free for them.
+    pub const fn kept(&self) -> u64 {
+        room_for(self.bytes)
+    }
+
+    /// The same, but for those that a batch brings.
+    pub fn kept_beside(&self, batch: &Batch<'_>) -> u64 {
+        if self.bytes == 0 { 0 } else { room_for(self.bytes.saturating_sub(self.covered(batch))) }
+    }
+
+    /// Which of these bytes of a file are not promised.
+    pub fn missing(&self, ino: Ino, (start, end): (u64, u64)) -> Vec<(u64, u64)> {
+        let mut missing = Ranges::default();
+        missing.add(start, end);
+        let own = self.files.get(&ino).into_iter().flat_map(Ranges::iter);
+        for (start, end) in own {
+            missing.remove(start, end);
+        }
+        missing.iter().collect()
+    }
+
+    /// These bytes of a file too.
+    pub fn add(&mut self, ino: Ino, (start, end): (u64, u64)) {
+        let own = self.files.entry(ino).or_default();
+        self.bytes += end.saturating_sub(start) - own.remove(start, end);
+        own.add(start, end);
+    }
+
+    /// These bytes of a file no longer.
+    pub fn take(&mut self, ino: Ino, (start, end): (u64, u64)) {
+        let Some(own) = self.files.get_mut(&ino) else { return };
+        self.bytes -= own.remove(start, end);
+        if own.is_empty() {
+            self.files.remove(&ino);
+        }
+    }
+
+    /// How many of the bytes that a batch brings are promised.
+    fn covered(&self, batch: &Batch<'_>) -> u64 {
+        let of = |ino: &Ino, at: u64, len: u64| {
+            self.files.get(ino).map_or(0, |own| own.within(at, at.saturating_add(len)))
+        };
+        let covered = batch.changes().map(|change| match change {
+            Change::Write { ino, at, source } => of(ino, *at, source.len() as u64),
+            Change::Share { ino, at, len, .. } => of(ino, *at, *len),
+            _ => 0,
+        });
+        covered.sum()
+    }
+
+    /// A batch was taken: what it brings or takes away is promised no longer.
+    pub fn passed(&mut self, batch: &Batch<'_>) {
+        if self.bytes == 0 {
+            return;
+        }
+        for change in batch.changes() {
+            match *change {
+                Change::Write { ino, at, source } => {
+                    self.take(ino, (at, at.saturating_add(source.len() as u64)));
+                }
+                Change::Share { ino, at, len, .. } => self.take(ino, (at, at.saturating_add(len))),
+                Change::Cut { ino, len } => self.take(ino, (len, FILE_SIZE_MAX)),
+                Change::Punch { ino, span } => self.take(ino, (span.start(), span.end())),
+                Change::Drop { ino } => self.take(ino, (0, FILE_SIZE_MAX)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What is written piece by piece takes more than its bytes.
+const fn room_for(bytes: u64) -> u64 {
+    bytes + bytes / 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_is_promised_once() {
+        let (mut promised, ino) = (Promised::default(), Ino(7));
+        promised.add(ino, (100, 200));
+        promised.add(ino, (150, 300));
+        assert_eq!(promised.missing(ino, (90, 400)), [(90, 100), (300, 400)]);
+        promised.take(ino, (0, 120));
+        promised.take(ino, (180, 190));
+        assert_eq!(promised.bytes, 170);
+        let mut batch = Batch::new();
+        batch.push(Change::Write { ino, at: 110, source: &[1; 40] });
+        assert_eq!(promised.covered(&batch), 30);
+        promised.passed(&batch);
+        assert_eq!(promised.bytes, 140);
+        let mut batch = Batch::new();
+        batch.push(Change::Cut { ino, len: 250 });
+        promised.passed(&batch);
+        assert_eq!(promised.bytes, 90);
+        promised.add(ino, (0, 1000));
+        assert_eq!(promised.bytes, 1000);
+        let mut batch = Batch::new();
+        batch.push(Change::Drop { ino });
+        promised.passed(&batch);
+        assert!(promised.bytes == 0 && promised.files.is_empty());
+    }
+}
