@@ -16,6 +16,7 @@ use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::{Codec, Setting};
 use esker_volume::device::{Device, Fault, Zones};
+use esker_volume::limits::SEGMENTS_MIN;
 use esker_volume::rows::Numbers;
 use esker_volume::{Error, Making, Options, Sink, Source, Volume, make, open};
 
@@ -222,6 +223,8 @@ pub struct History {
     marks: Vec<usize>,
     /// For each step, whether all before it was made safe by it.
     safe: Vec<bool>,
+    /// Steps that were refused because of the volume.
+    refused: u64,
 }
 
 /// Whether a step was refused because of the volume: then it did nothing.
@@ -302,6 +305,34 @@ impl History {
         Ok((0, safe))
     }
 
+    /// Runs a script on volumes of every size, from the smallest to one on which nothing is refused, so that space runs
+    /// out at every point where it can; how many sizes there were, and how many steps were refused. What is left shows
+    /// what was done, and what was refused was not.
+    ///
+    /// # Errors
+    /// What is wrong with what is left, in words.
+    pub fn scarce(shape: &Shape, script: &Script, seed: u64) -> Result<(u64, u64), String> {
+        let (mut sizes, mut refused) = (0, 0);
+        for size in (SEGMENTS_MIN * shape.segment_len..).step_by(shape.segment_len as usize) {
+            let shape = Shape { size, ..*shape };
+            let history = Self::run_with(&shape, script, seed, &Syncs::Now(3));
+            let medium = history.end(&shape, |_, _| None);
+            let device = shape.device(medium.clone());
+            let volume = shape.open(&device, false).map_err(|error| format!("{error:?}"))?;
+            let findings = volume.check();
+            if !findings.is_empty() {
+                return Err(format!("{size} bytes: check finds {findings:?}"));
+            }
+            let looked = history.check(&shape, medium, history.ops.len());
+            looked.map_err(|why| format!("{size} bytes: {why}"))?;
+            (sizes, refused) = (sizes + 1, refused + history.refused);
+            if history.refused == 0 {
+                break;
+            }
+        }
+        Ok((sizes, refused))
+    }
+
     fn run_on(
         shape: &Shape,
         script: &Script,
@@ -322,13 +353,16 @@ impl History {
             settled: AtomicU64::new(0),
             marks: Vec::new(),
             safe: Vec::new(),
+            refused: 0,
         };
         history.mark(&model, &device, 0);
         for (number, step) in script.0.iter().enumerate() {
             volume.now();
             model.now();
             let outcome = volume.run(step);
-            if !is_trouble(&outcome) {
+            if is_trouble(&outcome) {
+                history.refused += 1;
+            } else {
                 let wanted = model.run(step);
                 assert_eq!(outcome.is_ok(), wanted.is_ok(), "{step}: {outcome:?}, {wanted:?}");
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use esker::Time;
 use esker::ground::Heap;
 use esker::limits::FILE_SIZE_MAX;
-use esker::memory::{Home, Options};
+use esker::memory::{Base, Home, Options};
 use esker::store::Store as _;
 use esker_volume::device::Device;
 use esker_volume::{Error, Kept};
@@ -27,7 +27,7 @@ pub type Above<D> = Kept<Home<Heap>, D>;
 /// Bytes in memory at which a layer is written.
 const DIRTY_MAX: u64 = 8 << 20;
 
-impl<D: Device> Checked for Above<D> {
+impl<B: Base, D: Device> Checked for Kept<Home<B>, D> {
     fn findings(&self) -> Vec<String> {
         let mut findings = survey(self);
         if let Err(error) = self.write() {
