@@ -362,6 +362,7 @@ impl History {
             let outcome = volume.run(step);
             if is_trouble(&outcome) {
                 history.refused += 1;
+                model.refused(step);
             } else {
                 let wanted = model.run(step);
                 assert_eq!(outcome.is_ok(), wanted.is_ok(), "{step}: {outcome:?}, {wanted:?}");

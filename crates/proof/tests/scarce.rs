@@ -103,6 +103,7 @@ fn run(shape: &Shape, script: &Script, plan: Plan) -> std::result::Result<(u64, 
         let outcome = volume.run(step);
         if outcome.as_ref().err().is_some_and(|&errno| is_trouble(errno)) {
             refused += 1;
+            model.refused(step);
         } else {
             let wanted = model.run(step);
             if outcome.is_ok() != wanted.is_ok() {

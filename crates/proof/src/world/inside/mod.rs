@@ -20,7 +20,7 @@ use esker::{Cursor, Error, Ino, Kind, Time};
 use super::{Outcome, Seen, World};
 use crate::model::Model;
 use crate::script::generate::SLOTS;
-use crate::script::{Step, User};
+use crate::script::{Op, Step, User};
 
 /// A home that can say whether it is in order.
 pub trait Checked: Store {
@@ -119,6 +119,13 @@ impl<S: Checked> Inside<S> {
 
     fn slot(&self, slot: u8) -> Result<Handle, Error> {
         self.slots.get(usize::from(slot)).copied().flatten().ok_or(Error::BadHandle)
+    }
+
+    /// What a step does that was refused by the home of another world: a slot is let go of before it is filled.
+    pub fn refused(&mut self, step: &Step) {
+        if let Op::Open { slot, .. } | Op::Tmpfile { slot, .. } = &step.op {
+            self.close(*slot);
+        }
     }
 
     fn close(&mut self, slot: u8) {
