@@ -115,8 +115,11 @@ impl Target {
         let options = self.spec.options()?;
         let descriptors = fs::read_dir(format!("/proc/{}/fd", self.daemon.as_ref()?.id())).ok()?;
         let is_ring = |link: &PathBuf| link.to_string_lossy().contains("io_uring");
-        let mut links = descriptors.flatten().filter_map(|file| fs::read_link(file.path()).ok());
-        let way = if links.any(|link| is_ring(&link)) { "io_uring" } else { "the device" };
+        let links = descriptors.flatten().filter_map(|file| fs::read_link(file.path()).ok());
+        // A volume has one of its own, for what it writes.
+        let own = usize::from(matches!(self.spec, Spec::Volume(_)));
+        let rings = links.filter(is_ring).count();
+        let way = if rings > own { "io_uring" } else { "the device" };
         let writeback = if options.mount.writeback { "writeback" } else { "no writeback" };
         Some(format!("transport over {way}, {writeback}"))
     }
