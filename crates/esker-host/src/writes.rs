@@ -8,11 +8,11 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use io_uring::{IoUring, opcode, types};
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 /// Writes that are on their way at once.
@@ -50,18 +50,21 @@ fn of((bytes, start): &Bytes) -> &[u8] {
 }
 
 impl Writes {
-    /// To a file that is open already. Bytes are to begin, and writes to begin and end, at multiples of the device's
-    /// unit.
+    /// To a file that is open already, and is not to be read or written through this `file` any more: what it is opened
+    /// again as, for all else, is given back. Bytes are to begin, and writes to begin and end, at multiples of the
+    /// device's unit. A lock on `file` stays as long as a write is on its way, also when the process is killed.
     ///
     /// # Errors
     /// The machine allows no rings, or the file none of this.
-    pub fn new(file: &File) -> io::Result<Self> {
+    pub fn new(file: &File) -> io::Result<(Self, File)> {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let flags = OFlags::DIRECT.bits().cast_signed();
-        let direct = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+        let cached = OpenOptions::new().read(true).write(true).open(path)?;
         let ring = IoUring::new(DEPTH as u32)?;
+        let direct = file.try_clone()?;
+        fcntl_setfl(&direct, fcntl_getfl(&direct)? | OFlags::DIRECT)?;
         let inner = Inner { ring, slots: [const { None }; DEPTH], spare: Vec::new(), failed: None };
-        Ok(Self { direct, cached: file.try_clone()?, inner: Mutex::new(inner) })
+        let other = cached.try_clone()?;
+        Ok((Self { direct, cached, inner: Mutex::new(inner) }, other))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -172,7 +175,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         file.set_len(64 << 16).unwrap();
         // Not every file system has direct I/O, and not every machine rings.
-        let Ok(writes) = Writes::new(&file) else { return };
+        let Ok((writes, file)) = Writes::new(&file) else { return };
         for number in 0..64_u8 {
             let mut bytes: Vec<u8> = Vec::with_capacity((1 << 16) + 4096);
             let start = bytes.as_ptr().align_offset(4096);
@@ -191,7 +194,7 @@ mod tests {
     #[test]
     fn what_fails_is_told() {
         let Ok(file) = OpenOptions::new().read(true).write(true).open("/dev/full") else { return };
-        let Ok(writes) = Writes::new(&file) else { return };
+        let Ok((writes, _)) = Writes::new(&file) else { return };
         let first = writes.submit(0, (vec![1; 4096], 0)).map(drop).and_then(|()| writes.wait());
         assert_eq!(first.unwrap_err().raw_os_error(), Some(28));
         writes.wait().unwrap();

@@ -64,11 +64,14 @@ impl FileDevice {
         Ok(Self { file, size, queue: None })
     }
 
-    /// The same, with somebody who writes meanwhile, if there is one for this file.
+    /// The same, with somebody who writes meanwhile, if there is one for this file: he keeps the file as it was opened,
+    /// with its lock, and gives back another for all else.
     #[must_use]
-    pub fn with_queue(self, make: impl FnOnce(&File) -> Option<Box<dyn Queue>>) -> Self {
-        let queue = make(&self.file);
-        Self { queue, ..self }
+    pub fn with_queue(self, make: impl FnOnce(&File) -> Option<(Box<dyn Queue>, File)>) -> Self {
+        match make(&self.file) {
+            Some((queue, file)) => Self { file, queue: Some(queue), ..self },
+            None => self,
+        }
     }
 
     /// Makes a file of this size that takes no room yet, or opens the one that is there and makes it at least as large.
