@@ -49,6 +49,11 @@ pub enum Backing {
     RawPages,
 }
 
+impl Backing {
+    /// How a memory begins that is [`Backing::Kept`].
+    pub const MAGIC: [u8; 8] = MAGIC;
+}
+
 /// Why a memory does not become a file's. It was left as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -2,7 +2,8 @@
 //! file. What a returned call did is in the memory; after an upgrade everything is there, with no hook to call.
 //!
 //! Above: programs. Below: the embedded home ([`esker::memory::Resident`]) through [`esker::posix`].
-//! [`Files`] has handles and paths, as a program without a kernel needs them.
+//! [`Files`] has handles and paths, as a program without a kernel needs them; [`mounted`] is for doors that have their
+//! own.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ mod host_memory;
 #[cfg(feature = "import")]
 mod import;
 mod mount;
+pub mod mounted;
 mod names;
 #[cfg(feature = "stable")]
 mod stable;

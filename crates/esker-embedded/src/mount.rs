@@ -18,7 +18,7 @@ use crate::handle::{Fd, Open};
 /// Bytes copied at once.
 const COPY_LEN: usize = 256 << 10;
 /// What `st_blocks` counts in.
-const BLOCK: u64 = 512;
+pub(crate) const BLOCK: u64 = 512;
 
 struct Mount {
     ino: Ino,
@@ -194,7 +194,7 @@ impl<M: Memory> Files<M> {
 }
 
 /// Copies bytes from the first on, until there are no more.
-fn copy(
+pub(crate) fn copy(
     read: impl Fn(u64, &mut [u8]) -> Result<usize>,
     mut write: impl FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<()> {

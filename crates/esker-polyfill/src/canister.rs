@@ -29,15 +29,32 @@ pub fn trap(why: &str) -> ! {
     unsafe { system::trap(why.as_ptr() as u32, why.len() as u32) }
 }
 
+/// Where a program's streams lead; without one, output goes to the system's log, and of input there is none.
+#[derive(Clone, Copy, Default)]
+pub struct Streams {
+    pub input: Option<fn(&mut [u8]) -> usize>,
+    pub output: Option<fn(Stream, &[u8])>,
+}
+
 /// What is around a program in a canister.
 pub struct Canister {
     pub chance: Seeded,
+    pub streams: Streams,
 }
 
 impl World for Canister {
-    fn write(&mut self, _: Stream, source: &[u8]) -> Result<usize> {
-        // SAFETY: the bytes are as many as is said.
-        unsafe { system::debug_print(source.as_ptr() as u32, source.len() as u32) };
+    fn read(&mut self, target: &mut [u8]) -> Result<usize> {
+        Ok(self.streams.input.map_or(0, |input| input(target)))
+    }
+
+    fn write(&mut self, stream: Stream, source: &[u8]) -> Result<usize> {
+        match self.streams.output {
+            Some(output) => output(stream, source),
+            // SAFETY: the bytes are as many as is said.
+            None => unsafe {
+                system::debug_print(source.as_ptr() as u32, source.len() as u32);
+            },
+        }
         Ok(source.len())
     }
 

@@ -9,14 +9,15 @@ use esker::memory::{Home, OpenError, Options, Resident, Tuning};
 use esker::posix::Fs;
 use esker::{Attr, Ino, Kind};
 use esker_embedded::Stable;
-use esker_wasi::{Context, Errno, Seeded};
+use esker_embedded::mounted::Mounted;
+use esker_wasi::{Context, Errno, Seeded, Stream};
 use ic_stable_structures::DefaultMemoryImpl;
 use ic_stable_structures::memory_manager::{MemoryId, MemoryManager};
 
-use crate::canister::{Canister, now, trap};
+use crate::canister::{Canister, Streams, now, trap};
 
-/// Files in any memory.
-type Files = Home<Resident<Box<dyn Memory>>>;
+/// Files in any memory, some of them in memories of their own.
+pub type Files = Mounted<Home<Resident<Box<dyn Memory>>>>;
 /// The one program that there is.
 pub type Program = Context<Files, Canister>;
 
@@ -25,10 +26,14 @@ struct State {
     /// The files, and whether they are kept.
     files: Option<(Arc<Fs<Files>>, bool)>,
     program: Option<Program>,
+    streams: Streams,
 }
 
 thread_local! {
-    static STATE: RefCell<State> = const { RefCell::new(State { files: None, program: None }) };
+    static STATE: RefCell<State> = const {
+        let streams = Streams { input: None, output: None };
+        RefCell::new(State { files: None, program: None, streams })
+    };
 }
 
 #[expect(
@@ -39,7 +44,7 @@ fn open(memory: Box<dyn Memory>) -> Result<Arc<Fs<Files>>, OpenError> {
     let root = Attr::new(Kind::Directory, 0o755, 0, 0, Ino::ROOT, now());
     let options = Options { size_max: u64::MAX, file_size_max: u64::MAX, root };
     let home = Home::<Resident<_>>::open_with(memory, &options, &Tuning::USUAL)?;
-    Ok(Arc::new(Fs::new(home, now)))
+    Ok(Arc::new(Fs::new(Mounted::new(home), now)))
 }
 
 /// What a program does before anybody has said where its files are stays on the heap: its runtime asks what it was
@@ -56,7 +61,7 @@ impl State {
         };
         let mut bytes = [0; 32];
         bytes.iter_mut().zip(seed).for_each(|(byte, seed)| *byte = *seed);
-        let world = Canister { chance: Seeded::new(bytes) };
+        let world = Canister { chance: Seeded::new(bytes), streams: self.streams };
         let mut program = Context::new(Arc::clone(fs), world);
         for (name, value) in env {
             // A name that no variable can have is left out.
@@ -79,6 +84,11 @@ pub fn with(call: impl FnOnce(&mut Program) -> esker_wasi::Result) -> i32 {
         let Some(program) = &mut state.program else { return Errno::NoMemory.number().into() };
         call(program).map_or_else(Errno::number, |()| 0).into()
     })
+}
+
+/// Does something with the files, if they were brought up; an errno as a number otherwise, or 0.
+pub fn with_files(act: impl FnOnce(&Fs<Files>) -> esker_wasi::Result) -> i32 {
+    with(|program| act(program.fs()))
 }
 
 /// Files in this memory, or new ones in a memory of no bytes: what was opened before is closed.
@@ -151,6 +161,33 @@ pub fn init_seed(seed: &[u8]) {
         program.world().chance = Seeded::new(bytes);
         Ok(())
     });
+}
+
+/// From now on what the program prints goes here, and not to the system's log. Files are out of reach meanwhile.
+pub fn set_output(output: fn(Stream, &[u8])) {
+    set_streams(|streams| streams.output = Some(output));
+}
+
+/// From now on standard input comes from here: the bytes that were put, none at its end. Files are out of reach
+/// meanwhile.
+pub fn set_input(input: fn(&mut [u8]) -> usize) {
+    set_streams(|streams| streams.input = Some(input));
+}
+
+fn set_streams(set: impl Fn(&mut Streams)) {
+    STATE.with_borrow_mut(|state| {
+        set(&mut state.streams);
+        if let Some(program) = &mut state.program {
+            set(&mut program.world().streams);
+        }
+    });
+}
+
+/// Gives the program one more directory, under a name of its own: behind `init`, and before its runtime looks at what
+/// it was given, which it does with the first path. An errno, or 0.
+#[must_use]
+pub fn preopen(path: &str, name: &str) -> i32 {
+    with(|program| program.give(path.as_bytes(), name.as_bytes()))
 }
 
 /// As [`init`] without an environment, for other languages.

@@ -9,12 +9,26 @@
 mod calls;
 #[cfg(target_family = "wasm")]
 mod canister;
+#[cfg(all(target_family = "wasm", feature = "import"))]
+mod import;
 #[cfg(target_family = "wasm")]
 mod init;
+#[cfg(target_family = "wasm")]
+mod mount;
 #[cfg(target_family = "wasm")]
 mod own;
 
 #[cfg(target_family = "wasm")]
+pub use esker_wasi::Stream;
+#[cfg(all(target_family = "wasm", feature = "import"))]
+pub use import::{ImportError, Imported, init_from_stable_fs};
+#[cfg(target_family = "wasm")]
 pub use init::{
-    init, init_seed, init_with_memory, init_with_memory_manager, raw_init, raw_init_seed, try_init,
+    init, init_seed, init_with_memory, init_with_memory_manager, preopen, raw_init, raw_init_seed,
+    set_input, set_output, try_init,
+};
+#[cfg(target_family = "wasm")]
+pub use mount::{
+    MountedFileSizePolicy, init_memory_file, mount_memory_file, store_memory_file,
+    unmount_memory_file,
 };

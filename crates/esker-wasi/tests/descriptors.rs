@@ -290,3 +290,9 @@ fn every_function_is_there() {
     assert_eq!(NAMES.len(), 46);
     assert!(NAMES.iter().enumerate().all(|(at, name)| !NAMES[..at].contains(name)));
 }
+
+#[test]
+fn it_is_the_same_with_what_is_linked_into_a_module() {
+    // A module is given one directory, and prints to the system's log.
+    common::door::again_linked(&["what_a_program_was_given_has_a_name", "streams_are_neither"]);
+}

@@ -209,3 +209,9 @@ fn what_is_opened_is_what_was_asked_for() {
     program.close(emptied).unwrap();
     assert_eq!(program.content("file").unwrap(), b"");
 }
+
+#[test]
+fn it_is_the_same_with_what_is_linked_into_a_module() {
+    // Here it looks at the files from outside.
+    common::door::again_linked(&["what_is_open_outlives_its_names"]);
+}

@@ -2,10 +2,11 @@
 //!
 //! [`model`] is the reference home; [`script`]s of operations run in two [`world`]s at once and [`differ`] says
 //! where they part; [`rig`] mounts; [`fsx`] hammers one file; [`storm`] hammers a tree from many threads;
-//! [`cut`] cuts the power of a volume on a [`lying`] device;
+//! [`canister`] runs modules and loses their heaps; [`cut`] cuts the power of a volume on a [`lying`] device;
 //! [`tidy`] keeps the house. Invariant: nothing here is imported by any other crate.
 
 pub mod allowed;
+pub mod canister;
 pub mod chance;
 pub mod cut;
 pub mod differ;

@@ -2,8 +2,11 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub mod door;
+
 use std::sync::Arc;
 
+use door::Door;
 use esker::ground::Clock as _;
 use esker::memory::{Home, Options};
 use esker::posix::Fs;
@@ -73,7 +76,7 @@ pub fn files() -> Arc<Files> {
 }
 
 pub struct Program<S: Store = Home<Arena>> {
-    pub context: Context<S, Toy>,
+    pub context: Door<S, Toy>,
     pub memory: Vec<u8>,
 }
 
@@ -101,7 +104,11 @@ const MEMORY: usize = 0x4_0000;
 
 impl Program {
     pub fn new() -> Self {
-        Self::over(&files())
+        let Self { context, memory } = Self::over(&files());
+        match context {
+            Door::Here(context) => Self { context: Door::asked(context), memory },
+            linked => Self { context: linked, memory },
+        }
     }
 }
 
@@ -116,7 +123,7 @@ impl<S: Store> Program<S> {
         };
         let mut context = Context::new(Arc::clone(files), toy);
         context.give(b"/", b"/").unwrap();
-        Self { context, memory: vec![0; MEMORY] }
+        Self { context: Door::Here(context), memory: vec![0; MEMORY] }
     }
 
     fn lay(&mut self, at: u32, text: &[u8]) -> (u32, u32) {

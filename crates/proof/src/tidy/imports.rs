@@ -61,7 +61,15 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "esker-proof",
-        &["esker", "esker-host", "esker-fuse", "esker-stone", "esker-image", "esker-volume"],
+        &[
+            "esker",
+            "esker-host",
+            "esker-fuse",
+            "esker-stone",
+            "esker-image",
+            "esker-volume",
+            "esker-wasi-link",
+        ],
         &["knot", "ground", "memory", "overlay", "posix"],
     ),
 ];

@@ -1,0 +1,262 @@
+//! A module run as the Internet Computer runs one: its stable memory outlives it, its heap goes with every upgrade, and
+//! of a call that failed nothing is kept, unless a test wants just that.
+//!
+//! Neighbours: tests of what is linked into canisters. Invariant: what the module has is lost, not closed: nothing runs
+//! in it that could tidy up.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use esker_wasi_link::{PREFIX, link};
+use wasmi::{Caller, Engine, Extern, ExternType, Instance, Linker, Module, Store, Val};
+
+const PAGE: u64 = 64 * 1024;
+const TARGET: &str = "wasm32-wasip1";
+const PREVIEW1: &str = "wasi_snapshot_preview1";
+/// As far as an interpreter gets without a compiler for C.
+const HEADERS: &str = "/usr/include/wasm32-wasi";
+
+/// What a canister's system keeps: its memory, and what it said.
+#[derive(Clone, Default)]
+pub struct System {
+    /// The stable memory.
+    pub stable: Vec<u8>,
+    /// What was printed.
+    pub said: Vec<u8>,
+    /// The time, in nanoseconds.
+    pub now: u64,
+    /// So many calls of WASI more, in a module that is not linked; the next one ends it.
+    pub calls_left: Option<u64>,
+}
+
+/// A canister, as its system sees it.
+pub struct Canister {
+    module: Module,
+    running: Option<(Store<System>, Instance)>,
+    /// What is kept of the calls so far.
+    pub system: System,
+}
+
+fn trap(why: &str) -> wasmi::Error {
+    wasmi::Error::new(why.to_owned())
+}
+
+/// The module's memory, and the system.
+fn both<'a>(caller: &'a mut Caller<'_, System>) -> (&'a mut [u8], &'a mut System) {
+    let Some(Extern::Memory(memory)) = caller.get_export("memory") else { panic!("no memory") };
+    memory.data_and_store_mut(caller)
+}
+
+fn range(at: u64, len: u64) -> std::ops::Range<usize> {
+    at as usize..(at + len) as usize
+}
+
+fn system(linker: &mut Linker<System>) -> Result<(), wasmi::Error> {
+    linker.func_wrap("ic0", "stable64_size", |caller: Caller<'_, System>| {
+        caller.data().stable.len() as u64 / PAGE
+    })?;
+    linker.func_wrap("ic0", "stable64_grow", |mut caller: Caller<'_, System>, pages: u64| {
+        let stable = &mut caller.data_mut().stable;
+        let before = stable.len() as u64 / PAGE;
+        stable.resize(((before + pages) * PAGE) as usize, 0);
+        before
+    })?;
+    let read = |mut caller: Caller<'_, System>, to: u64, from: u64, len: u64| {
+        let (module, system) = both(&mut caller);
+        module[range(to, len)].copy_from_slice(&system.stable[range(from, len)]);
+    };
+    linker.func_wrap("ic0", "stable64_read", read)?;
+    let write = |mut caller: Caller<'_, System>, to: u64, from: u64, len: u64| {
+        let (module, system) = both(&mut caller);
+        system.stable[range(to, len)].copy_from_slice(&module[range(from, len)]);
+    };
+    linker.func_wrap("ic0", "stable64_write", write)?;
+    linker.func_wrap("ic0", "time", |caller: Caller<'_, System>| caller.data().now)?;
+    let print = |mut caller: Caller<'_, System>, at: u32, len: u32| {
+        let (module, system) = both(&mut caller);
+        system.said.extend_from_slice(&module[range(at.into(), len.into())]);
+    };
+    linker.func_wrap("ic0", "debug_print", print)?;
+    let trapped = |mut caller: Caller<'_, System>, at: u32, len: u32| -> Result<(), wasmi::Error> {
+        let why = both(&mut caller).0[range(at.into(), len.into())].to_vec();
+        Err(trap(&String::from_utf8_lossy(&why)))
+    };
+    linker.func_wrap("ic0", "trap", trapped)?;
+    Ok(())
+}
+
+/// What a module calls of WASI leads to what is linked into it, as far as calls are left.
+fn bind(linker: &mut Linker<System>, module: &Module) -> Result<(), wasmi::Error> {
+    for import in module.imports().filter(|import| import.module() == PREVIEW1) {
+        let ExternType::Func(kind) = import.ty() else { continue };
+        let name = format!("{PREFIX}{}", import.name());
+        let call = move |mut caller: Caller<'_, System>, params: &[Val], results: &mut [Val]| {
+            match &mut caller.data_mut().calls_left {
+                Some(0) => return Err(trap("cut off")),
+                Some(left) => *left -= 1,
+                None => {}
+            }
+            let function = caller.get_export(&name).and_then(Extern::into_func);
+            function.ok_or_else(|| trap("not linked in"))?.call(&mut caller, params, results)
+        };
+        linker.func_new(PREVIEW1, import.name(), kind.clone(), call)?;
+    }
+    Ok(())
+}
+
+impl Canister {
+    /// One that was just installed.
+    ///
+    /// # Panics
+    /// When it is no module.
+    #[must_use]
+    pub fn new(module: &[u8]) -> Self {
+        let system = System { now: 1_700_000_000_000_000_000, ..System::default() };
+        let module = Module::new(&Engine::default(), module).expect("is a module");
+        Self { module, running: None, system }
+    }
+
+    /// It goes on in a new instance: what was on its heap is lost.
+    pub fn upgrade(&mut self) {
+        self.running = None;
+    }
+
+    fn running(&mut self) -> &mut (Store<System>, Instance) {
+        self.running.get_or_insert_with(|| {
+            let engine = self.module.engine();
+            let mut store = Store::new(engine, self.system.clone());
+            let mut linker = <Linker<System>>::new(engine);
+            system(&mut linker).expect("is bound");
+            bind(&mut linker, &self.module).expect("is bound");
+            let instance = linker.instantiate_and_start(&mut store, &self.module);
+            (store, instance.expect("has all that it needs"))
+        })
+    }
+
+    /// The module's own memory.
+    ///
+    /// # Panics
+    /// When it has none.
+    pub fn memory(&mut self) -> &mut [u8] {
+        let (store, instance) = self.running();
+        let memory = instance.get_memory(&*store, "memory").expect("has a memory");
+        memory.data_mut(store)
+    }
+
+    fn enter(&mut self, name: &str, params: &[Val]) -> Result<i64, String> {
+        let (store, instance) = self.running();
+        let function = instance.get_func(&*store, name).ok_or("no such function")?;
+        let mut results = vec![Val::I64(0); function.ty(&*store).results().len()];
+        function.call(&mut *store, params, &mut results).map_err(|error| error.to_string())?;
+        Ok(results.first().map_or(0, |result| match result {
+            Val::I32(number) => i64::from(*number),
+            Val::I64(number) => *number,
+            _ => 0,
+        }))
+    }
+
+    /// Calls a function; what it returns. Of a call that failed nothing is kept, and the heap is lost.
+    ///
+    /// # Errors
+    /// Why it failed.
+    pub fn call(&mut self, name: &str, params: &[Val]) -> Result<i64, String> {
+        let done = self.enter(name, params);
+        match (&done, &self.running) {
+            (Ok(_), Some((store, _))) => self.system = store.data().clone(),
+            _ => self.running = None,
+        }
+        done
+    }
+
+    /// The same with so many calls of WASI and no more: if it is cut off there, its memory stays as it was then.
+    ///
+    /// # Errors
+    /// Why it failed.
+    pub fn call_cut(&mut self, name: &str, params: &[Val], calls: u64) -> Result<i64, String> {
+        self.running().0.data_mut().calls_left = Some(calls);
+        let done = self.enter(name, params);
+        let (store, _) = self.running();
+        store.data_mut().calls_left = None;
+        self.system = store.data().clone();
+        if done.is_err() {
+            self.running = None;
+        }
+        done
+    }
+
+    /// What was printed since this was last asked.
+    pub fn said(&mut self) -> String {
+        if let Some((store, _)) = &mut self.running {
+            store.data_mut().said.clear();
+        }
+        String::from_utf8_lossy(&std::mem::take(&mut self.system.said)).into_owned()
+    }
+}
+
+/// Whether this machine can build what a test needs; if not, says so, or fails where it must.
+fn can(what: &str, can: bool) -> bool {
+    assert!(can || std::env::var_os("ESKER_CI").is_none(), "cannot {what}");
+    if !can {
+        eprintln!("LEFT OUT: cannot {what}");
+    }
+    can
+}
+
+/// Whether programs can be built for WASI; says so, or fails, where they cannot.
+#[must_use]
+pub fn has_wasi() -> bool {
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "target-libdir", "--target", TARGET]);
+    let library = rustc.output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    let there = library.is_some_and(|path| Path::new(path.trim()).exists());
+    can("build for WebAssembly (rustup target add wasm32-wasip1)", there)
+}
+
+/// The same for programs with C in them.
+#[must_use]
+pub fn has_wasi_c() -> bool {
+    let clang = Command::new("clang").arg("--version").output().is_ok();
+    let there = clang && Path::new(HEADERS).exists();
+    has_wasi() && can("compile C for WebAssembly (clang, llvm and wasi-libc)", there)
+}
+
+/// An example of a package, built for WASI.
+///
+/// # Panics
+/// When it cannot be built.
+#[must_use]
+pub fn example(package: &str, name: &str) -> Vec<u8> {
+    example_with(package, name, "")
+}
+
+/// The same with features.
+///
+/// # Panics
+/// When it cannot be built.
+#[must_use]
+pub fn example_with(package: &str, name: &str, features: &str) -> Vec<u8> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--locked", "-p", package, "--example", name]);
+    cargo.args(["--features", features, "--target", TARGET]).arg("--target-dir").arg(&folder);
+    // Flags of the machine's own compiler are not for this one.
+    cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    cargo.current_dir(&root);
+    assert!(cargo.status().expect("cargo runs").success(), "{cargo:?}");
+    let module = folder.join(TARGET).join("debug/examples").join(format!("{name}.wasm"));
+    std::fs::read(module).expect("was built")
+}
+
+/// A module with its calls of WASI redirected to what is linked in.
+///
+/// # Panics
+/// When one is left.
+#[must_use]
+pub fn linked(module: &[u8]) -> Vec<u8> {
+    let linked = link(module).expect("links");
+    assert!(linked.redirected.len() > 10, "{:?}", linked.redirected);
+    assert!(linked.left.iter().all(|left| left.name.starts_with("ic0.")), "{:?}", linked.left);
+    linked.module
+}
