@@ -16,13 +16,17 @@ PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 packages=(fuse3:fusermount3 build-essential:cc git:git)
 if [ "${1:-}" = test ]; then
     packages+=(acl:setfacl attr:setfattr tar:tar util-linux:findmnt procps:ps cpio:cpio
-        unzip:unzip)
+        unzip:unzip clang:clang llvm:llvm-ar)
 fi
 
 missing=()
 for package in "${packages[@]}"; do
     command -v "${package#*:}" >/dev/null || missing+=("${package%%:*}")
 done
+# What C needs to become WebAssembly: SQLite is C. It has no command.
+if [ "${1:-}" = test ] && [ ! -d /usr/include/wasm32-wasi ]; then
+    missing+=(wasi-libc)
+fi
 if [ ${#missing[@]} -gt 0 ]; then
     command -v apt-get >/dev/null ||
         die "not installed: ${missing[*]}: install them with the package manager of this system"

@@ -9,6 +9,16 @@ mod import {
     }
 }
 
+/// The time of a canister's system, in nanoseconds.
+#[cfg(all(target_arch = "wasm32", feature = "sqlite", feature = "wasi"))]
+pub fn now() -> u64 {
+    #[link(wasm_import_module = "ic0")]
+    unsafe extern "C" {
+        safe fn time() -> u64;
+    }
+    time()
+}
+
 /// Measures what `f` does, in a message of its own or in the one before.
 pub fn row<R>(name: &str, new_message: bool, f: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "wasm32")]

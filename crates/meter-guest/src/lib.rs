@@ -9,6 +9,8 @@ mod host;
 #[cfg(feature = "peer")]
 mod peer;
 mod rows;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 #[cfg(any(feature = "wasi", feature = "wasi-peer"))]
 mod std_files;
 
@@ -43,6 +45,15 @@ const BACKED: [&str; 12] = [
 const WASI: u32 = 201;
 #[cfg(feature = "wasi-peer")]
 const WASI_PEER: u32 = 216;
+/// How SQLite calls WASI, which has no locks.
+#[cfg(feature = "sqlite")]
+const UNLOCKED: &str = "unix-none";
+#[cfg(all(feature = "sqlite", feature = "wasi"))]
+const SQLITE: u32 = 301;
+#[cfg(all(feature = "sqlite", feature = "wasi"))]
+const SQLITE_STRAIGHT: u32 = 302;
+#[cfg(all(feature = "sqlite", feature = "wasi-peer"))]
+const SQLITE_PEER: u32 = 316;
 
 /// Runs one row's bench on one subject. The numbers are those of `esker-meter`.
 #[unsafe(no_mangle)]
@@ -63,6 +74,21 @@ pub extern "C" fn run(subject: u32, bench: u32) {
         WASI_PEER => {
             ic_wasi_polyfill::init(&[1; 32], &[]);
             rows::run(std_files::StdFiles::default(), bench);
+        }
+        #[cfg(all(feature = "sqlite", feature = "wasi"))]
+        SQLITE => {
+            esker_polyfill::init(&[1; 32], &[]);
+            sqlite::run(UNLOCKED, bench);
+        }
+        #[cfg(all(feature = "sqlite", feature = "wasi"))]
+        SQLITE_STRAIGHT => {
+            sqlite::install();
+            sqlite::run("esker", bench);
+        }
+        #[cfg(all(feature = "sqlite", feature = "wasi-peer"))]
+        SQLITE_PEER => {
+            ic_wasi_polyfill::init(&[1; 32], &[]);
+            sqlite::run(UNLOCKED, bench);
         }
         _ => panic!("no such subject"),
     }

@@ -4,10 +4,13 @@
 //! Neighbours: `instrument` put the counter into the module. Invariant: nothing that happens here costs anything but
 //! what is charged.
 
-use wasmi::{Caller, Engine, Extern, Linker, Module, Store};
+use esker_wasi_link::PREFIX;
+use wasmi::{Caller, Engine, Extern, ExternType, Linker, Module, Store, Val};
 
 use crate::instrument::{COUNTER, OWN};
 
+/// What modules import WASI from.
+const PREVIEW1: &str = "wasi_snapshot_preview1";
 const WASM_PAGE: u64 = 64 * 1024;
 /// What a write first touches costs extra, by pages of this size.
 const DIRTY_PAGE: u64 = 4096;
@@ -24,6 +27,8 @@ pub struct Row {
     pub name: String,
     /// Instructions.
     pub instructions: u64,
+    /// Of these, inside of the functions of WASI, if the module was not linked: what it calls is bound then.
+    pub below: u64,
     /// Calls that read stable memory.
     pub reads: u64,
     /// Calls that wrote it.
@@ -60,6 +65,7 @@ impl Done {
 #[derive(Clone, Copy, Default)]
 struct Counts {
     cost: u64,
+    below: u64,
     reads: u64,
     writes: u64,
     dirty: u64,
@@ -120,7 +126,7 @@ fn end(mut caller: Caller<'_, Host>, at: u32, len: u32) -> Result<(), wasmi::Err
     let (bytes, host) = both(&mut caller)?;
     let name = bytes.get(at as usize..).and_then(|bytes| bytes.get(..len as usize));
     let name = String::from_utf8_lossy(name.ok_or_else(|| trap("no name"))?).into_owned();
-    let Counts { cost: before, reads, writes, dirty } = host.start;
+    let Counts { cost: before, below, reads, writes, dirty } = host.start;
     functions
         .iter_mut()
         .zip(&host.functions)
@@ -128,6 +134,7 @@ fn end(mut caller: Caller<'_, Host>, at: u32, len: u32) -> Result<(), wasmi::Err
     host.rows.push(Row {
         name,
         instructions: host.now.cost + cost - before,
+        below: host.now.below - below,
         reads: host.now.reads - reads,
         writes: host.now.writes - writes,
         dirty: host.now.dirty - dirty,
@@ -192,6 +199,25 @@ fn write(mut caller: Caller<'_, Host>, to: u64, from: u64, len: u64) -> Result<(
     Ok(())
 }
 
+/// Binds what a module calls of WASI to the functions that are linked into it, and counts what they cost.
+fn bind(linker: &mut Linker<Host>, module: &Module) -> Result<(), wasmi::Error> {
+    for import in module.imports().filter(|import| import.module() == PREVIEW1) {
+        let ExternType::Func(kind) = import.ty() else { continue };
+        let name = format!("{PREFIX}{}", import.name());
+        let call = move |mut caller: Caller<'_, Host>, params: &[Val], results: &mut [Val]| {
+            let function = caller.get_export(&name).and_then(Extern::into_func);
+            let function = function.ok_or_else(|| trap("a function of WASI is not linked in"))?;
+            let before = caller.data().now.cost + total(&caller)?;
+            function.call(&mut caller, params, results)?;
+            let after = caller.data().now.cost + total(&caller)?;
+            caller.data_mut().now.below += after - before;
+            Ok(())
+        };
+        linker.func_new(PREVIEW1, import.name(), kind.clone(), call)?;
+    }
+    Ok(())
+}
+
 /// Runs one bench on one subject in a module that has its counter, on a new stable memory.
 ///
 /// # Errors
@@ -217,6 +243,7 @@ pub fn run(module: &[u8], subject: u32, bench: u32) -> Result<Vec<Row>, wasmi::E
     linker.func_wrap("ic0", "trap", |_: Caller<'_, Host>, _: u32, _: u32| -> Result<(), _> {
         Err(trap("the module gave up"))
     })?;
+    bind(&mut linker, &module)?;
     let instance = linker.instantiate_and_start(&mut store, &module)?;
     instance.get_typed_func::<(u32, u32), ()>(&store, "run")?.call(&mut store, (subject, bench))?;
     Ok(store.into_data().rows)

@@ -26,6 +26,9 @@ pub const SUBJECTS: &[(u32, &str)] = &[
     (99, "stable-fs mounted"),
     (201, "Esker, std::fs"),
     (216, "stable-fs 16K, std::fs"),
+    (301, "SQLite over Esker"),
+    (302, "SQLite over Esker, without WASI"),
+    (316, "SQLite over stable-fs 16K"),
 ];
 
 /// Benches, each of some rows.
@@ -42,4 +45,7 @@ pub const BENCHES: &[(u32, &str)] = &[
     (11, "10 MB in segments over 100 files"),
     (12, "1 GB in segments"),
     (13, "100 files of 16 MB in segments"),
+    (21, "100,000 users, 1,000,000 orders"),
+    (22, "1000 transactions of a row each"),
+    (23, "a tenth of the users and orders"),
 ];

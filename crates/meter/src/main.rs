@@ -70,7 +70,11 @@ fn print(benches: &[u32], subjects: &[u32]) -> Result<(), String> {
             let cells = subjects.iter().map(|&subject| {
                 found.get(&(name.clone(), subject)).map_or("–".to_owned(), |row| {
                     let millions = row.instructions as f64 / 1e6;
-                    format!("{millions:.3} ({:.2} MB)", row.stable as f64 / 1e6)
+                    let stable = row.stable as f64 / 1e6;
+                    match row.below {
+                        0 => format!("{millions:.3} ({stable:.2} MB)"),
+                        below => format!("{millions:.3} (below {:.3})", below as f64 / 1e6),
+                    }
                 })
             });
             println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));

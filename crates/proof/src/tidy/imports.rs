@@ -39,10 +39,11 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
         &["esker", "esker-embedded", "esker-wasi"],
         &["knot", "ground", "memory", "posix"],
     ),
+    ("esker-sqlite", &["esker", "esker-embedded", "esker-wasi"], &["knot", "ground"]),
     ("esker-meter", &["esker-wasi-link"], &[]),
     (
         "esker-meter-guest",
-        &["esker", "esker-embedded", "esker-polyfill"],
+        &["esker", "esker-embedded", "esker-polyfill", "esker-sqlite"],
         &["ground", "knot", "memory", "posix"],
     ),
     (

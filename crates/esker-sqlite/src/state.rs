@@ -1,0 +1,70 @@
+//! What all files of SQLite's share: the file system, the locks, and chance.
+//!
+//! Neighbours: `vfs` and `file` borrow it for one call each. Invariant: nothing here calls SQLite.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use core::ffi::c_int;
+
+use esker::Error;
+use esker::ground::Memory;
+use esker_wasi::Seeded;
+use libsqlite3_sys as ffi;
+
+use crate::Locks;
+
+/// Files in any memory.
+pub type Files = esker_embedded::Files<Box<dyn Memory>>;
+
+/// Why SQLite does not use these files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstallError {
+    /// It was given others before, and may have them open.
+    Twice,
+    /// It says so itself, with this number.
+    Sqlite(i32),
+}
+
+impl fmt::Display for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Twice => f.write_str("SQLite has files already"),
+            Self::Sqlite(code) => write!(f, "SQLite answers {code}"),
+        }
+    }
+}
+
+impl std::error::Error for InstallError {}
+
+/// What there is.
+pub struct State {
+    pub files: Files,
+    pub locks: Locks,
+    pub chance: Seeded,
+}
+
+thread_local! {
+    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+}
+
+/// From now on there is this.
+pub fn keep(state: State) -> Result<(), InstallError> {
+    STATE.with_borrow_mut(|kept| match kept {
+        Some(_) => Err(InstallError::Twice),
+        None => {
+            *kept = Some(state);
+            Ok(())
+        }
+    })
+}
+
+/// Does something with it, and answers SQLite: `failed` where there is no better word for what went wrong.
+pub fn with(failed: c_int, act: impl FnOnce(&mut State) -> Result<c_int, Error>) -> c_int {
+    STATE.with_borrow_mut(|state| match state.as_mut().map(act) {
+        Some(Ok(code)) => code,
+        Some(Err(Error::NoSpace | Error::FileTooBig)) => ffi::SQLITE_FULL,
+        Some(Err(Error::NoMemory)) => ffi::SQLITE_IOERR_NOMEM,
+        Some(Err(_)) | None => failed,
+    })
+}
