@@ -8,7 +8,7 @@ use esker::limits::FILE_SIZE_MAX;
 use esker::memory::{Home, OpenError, Options, Resident, Tuning};
 use esker::posix::{Allocate, Caller, Fs, New, Node, OpenFlags, SetAttr};
 use esker::store::Space;
-use esker::{Attr, Cursor, Error, Ino, Kind, Result, Time};
+use esker::{Attr, Error, Ino, Kind, Result, Time};
 
 use crate::handle::{Fd, Handle, Handles, Lock, Open, Whence};
 use crate::mount::Mounts;
@@ -78,18 +78,9 @@ impl<M: Memory> Files<M> {
 
     /// Files of a home that was opened otherwise.
     pub fn new(home: Home<Resident<M>>, clock: impl Clock + Send + Sync + 'static) -> Self {
-        let root = Handle {
-            ino: Ino::ROOT,
-            at: 0,
-            write: false,
-            append: false,
-            written: false,
-            cursor: Cursor::START,
-            lock: None,
-        };
         Self {
             fs: Fs::new(home, clock),
-            handles: Handles::new(root),
+            handles: Handles::new(Handle::new(Ino::ROOT, false, false)),
             mounts: Mounts::default(),
             file_size_max: FILE_SIZE_MAX,
         }
@@ -98,6 +89,13 @@ impl<M: Memory> Files<M> {
     /// The file system below, for all that is not here.
     pub const fn fs(&self) -> &Fs<Home<Resident<M>>> {
         &self.fs
+    }
+
+    /// From now on every call happens at this time; without one, when the clock says. In a canister time stands still
+    /// for as long as a message lasts, and to ask for it costs more than to write some bytes: told once, at the
+    /// beginning of each message, it costs nothing.
+    pub fn stand_still(&mut self, at: Option<Time>) {
+        self.fs.stand_still(at);
     }
 
     /// The inode behind a handle.
@@ -116,15 +114,7 @@ impl<M: Memory> Files<M> {
         let dir = self.handles.get(from)?.ino;
         let (node, fresh) = self.find_or_make(dir, path, how)?;
         let opened = if fresh { Ok(()) } else { self.admit(&node, how) };
-        let handle = Handle {
-            ino: node.ino,
-            at: 0,
-            write: how.write || how.append,
-            append: how.append,
-            written: false,
-            cursor: Cursor::START,
-            lock: None,
-        };
+        let handle = Handle::new(node.ino, how.write || how.append, how.append);
         let added = opened.and_then(|()| self.handles.add(handle));
         if added.is_err() {
             self.fs.forget(node.ino, 1);
@@ -227,11 +217,20 @@ impl<M: Memory> Files<M> {
     /// `BadHandle` when it is not open for writing; `FileTooBig`, `NoSpace`: nothing is written then.
     #[inline]
     pub fn write(&mut self, fd: Fd, source: &[u8]) -> Result<usize> {
+        let Some(handle) = self.handles.plain(fd) else { return self.write_first(fd, source) };
+        let count = self.fs.write(handle.ino, handle.at, source, false)?;
+        handle.at += count as u64;
+        Ok(count)
+    }
+
+    /// The same, whatever is to be seen to before.
+    #[inline(never)]
+    fn write_first(&mut self, fd: Fd, source: &[u8]) -> Result<usize> {
         let handle = self.handles.get(fd)?;
         if !handle.write {
             return Err(Error::BadHandle);
         }
-        if !self.mounts.is_empty() && self.mounts.has(handle.ino) {
+        if self.mounts.has(handle.ino) {
             return self.write_mounted(fd, source);
         }
         if handle.append {
@@ -239,7 +238,7 @@ impl<M: Memory> Files<M> {
         }
         let count = self.fs.write(handle.ino, handle.at, source, false)?;
         handle.at += count as u64;
-        handle.written = true;
+        (handle.written, handle.plain) = (true, !handle.append);
         Ok(count)
     }
 

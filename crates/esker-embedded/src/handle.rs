@@ -73,6 +73,7 @@ pub enum Lock {
 /// What is known of an open file or directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handle {
+    /// That of no inode once it is closed.
     pub ino: Ino,
     /// The next byte.
     pub at: u64,
@@ -80,47 +81,87 @@ pub(crate) struct Handle {
     pub append: bool,
     /// Bytes were written: space taken ahead goes back when it is closed.
     pub written: bool,
+    /// The last write went to the file's own bytes, where the handle stood; so will the next.
+    pub plain: bool,
     /// The last entry listed.
     pub cursor: Cursor,
     pub lock: Option<Lock>,
 }
 
-/// All that are open.
+impl Handle {
+    /// Closed.
+    const CLOSED: Self = Self {
+        ino: Ino(0),
+        at: 0,
+        write: false,
+        append: false,
+        written: false,
+        plain: false,
+        cursor: Cursor::START,
+        lock: None,
+    };
+
+    /// An inode, open for reading, and for writing perhaps.
+    pub(crate) const fn new(ino: Ino, write: bool, append: bool) -> Self {
+        Self { ino, write, append, ..Self::CLOSED }
+    }
+
+    #[inline]
+    fn is_open(&self) -> bool {
+        self.ino != Self::CLOSED.ino
+    }
+}
+
+/// All that are open, and places of others.
 #[derive(Debug)]
 pub(crate) struct Handles {
-    open: Vec<Option<Handle>>,
+    open: Vec<Handle>,
 }
 
 impl Handles {
     pub(crate) fn new(root: Handle) -> Self {
-        Self { open: alloc::vec![Some(root)] }
+        Self { open: alloc::vec![root] }
     }
 
     pub(crate) fn add(&mut self, handle: Handle) -> Result<Fd> {
-        let vacant = self.open.iter().position(Option::is_none);
+        let vacant = self.open.iter().position(|handle| !handle.is_open());
         let index = vacant.unwrap_or(self.open.len());
         let fd = Fd(u32::try_from(index).map_err(|_| Error::NoMemory)?);
         match self.open.get_mut(index) {
-            Some(place) => *place = Some(handle),
-            None => self.open.push(Some(handle)),
+            Some(place) => *place = handle,
+            None => self.open.push(handle),
         }
         Ok(fd)
     }
 
     #[inline]
     pub(crate) fn get(&mut self, fd: Fd) -> Result<&mut Handle> {
-        self.open.get_mut(fd.0 as usize).and_then(Option::as_mut).ok_or(Error::BadHandle)
+        let handle = self.open.get_mut(fd.0 as usize);
+        handle.filter(|handle| handle.is_open()).ok_or(Error::BadHandle)
     }
 
     pub(crate) fn peek(&self, fd: Fd) -> Result<&Handle> {
-        self.open.get(fd.0 as usize).and_then(Option::as_ref).ok_or(Error::BadHandle)
+        let handle = self.open.get(fd.0 as usize);
+        handle.filter(|handle| handle.is_open()).ok_or(Error::BadHandle)
+    }
+
+    /// One whose last write went to the file's own bytes where it stood, if it is such.
+    #[inline]
+    pub(crate) fn plain(&mut self, fd: Fd) -> Option<&mut Handle> {
+        self.open.get_mut(fd.0 as usize).filter(|handle| handle.plain)
+    }
+
+    /// The inode's bytes are elsewhere from now on.
+    pub(crate) fn divert(&mut self, ino: Ino) {
+        let handles = self.open.iter_mut();
+        handles.filter(|handle| handle.ino == ino).for_each(|handle| handle.plain = false);
     }
 
     /// Gives an open file a lock, in the place of the one that it has, or takes that.
     pub(crate) fn lock(&mut self, fd: Fd, lock: Option<Lock>) -> Result<()> {
         let ino = self.get(fd)?.ino;
         let others = self.open.iter().enumerate().filter(|(index, _)| *index != fd.0 as usize);
-        let mut others = others.filter_map(|(_, handle)| handle.as_ref());
+        let mut others = others.map(|(_, handle)| handle);
         let bars = |other: &Handle| match lock {
             Some(Lock::Exclusive) => other.lock.is_some(),
             Some(Lock::Shared) => other.lock == Some(Lock::Exclusive),
@@ -137,6 +178,6 @@ impl Handles {
         if fd == Fd::ROOT {
             return Err(Error::BadHandle);
         }
-        self.open.get_mut(fd.0 as usize).and_then(Option::take).ok_or(Error::BadHandle)
+        self.get(fd).map(|handle| core::mem::replace(handle, Handle::CLOSED))
     }
 }

@@ -96,6 +96,7 @@ impl<M: Memory> Files<M> {
         }
         self.fs.hold(ino)?;
         self.mounts.mounts.push(Mount { ino, backed });
+        self.handles.divert(ino);
         Ok(self.limit_mounted(ino)?)
     }
 

@@ -1,5 +1,8 @@
 //! What handles promise beyond what POSIX decides below them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
 use esker::ground::{Heap, Memory};
 use esker::memory::OpenError;
 use esker::{Error, Time};
@@ -159,4 +162,25 @@ fn directories_come_and_go_with_what_is_in_them() {
     files.remove_all(Fd::ROOT, b"keep").unwrap();
     assert!(files.space().used <= used + 65_536, "{} bytes more", files.space().used - used);
     assert_eq!(files.fs().store().check(), []);
+}
+
+#[test]
+fn time_stands_still_where_it_is_told_to() {
+    let ticks = Arc::new(AtomicI64::new(0));
+    let clock = Arc::clone(&ticks);
+    let tick = move || Time { secs: clock.fetch_add(1, Relaxed), nanos: 0 };
+    let mut files = Files::open_memory(Heap::new(), tick).unwrap();
+    let mut write = |at| {
+        files.stand_still(at);
+        let file = files.open(Fd::ROOT, b"file", Open::CREATE).unwrap();
+        (0..3).for_each(|_| assert_eq!(files.write(file, &[1; 1000]), Ok(1000)));
+        let written = files.stat(file).unwrap().mtime;
+        files.close(file).unwrap();
+        written
+    };
+    let known = ticks.load(Relaxed);
+    let then = Time { secs: 77, nanos: 7 };
+    assert_eq!((write(Some(then)), ticks.load(Relaxed)), (then, known), "nobody asked");
+    let later = write(None);
+    assert!(later.secs >= known && ticks.load(Relaxed) > later.secs, "{later:?}");
 }

@@ -17,11 +17,19 @@ impl<'a> Name<'a> {
         if bytes.len() > NAME_LEN_MAX {
             return Err(Error::NameTooLong);
         }
-        let reserved = matches!(bytes, [] | b"." | b"..");
-        if reserved || !plain(bytes) {
+        if is_reserved(bytes) || !plain(bytes) {
             return Err(Error::Invalid);
         }
         Ok(Self(bytes))
+    }
+
+    /// The name that a path begins with, if it begins with one, and what follows that: nothing, or a slash and more.
+    #[inline]
+    pub(crate) fn first(path: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let end = special(path).unwrap_or(path.len());
+        let (name, behind) = path.split_at(end);
+        let parsed = end <= NAME_LEN_MAX && !is_reserved(name) && behind.first() != Some(&0);
+        parsed.then_some((Self(name), behind))
     }
 
     /// The bytes.
@@ -31,22 +39,49 @@ impl<'a> Name<'a> {
     }
 }
 
+/// Names that every directory has.
+#[inline]
+const fn is_reserved(name: &[u8]) -> bool {
+    matches!(name, [] | b"." | b"..")
+}
+
+/// Bits of a word of bytes, of which the lowest is in the first that is `/` or NUL; none if there is no such.
+#[inline]
+const fn wrong(word: [u8; 8]) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const SLASHES: u64 = u64::from_ne_bytes([b'/'; 8]);
+    let (nul, slash) = (u64::from_le_bytes(word), u64::from_le_bytes(word) ^ SLASHES);
+    // The lowest byte that is zero borrows from its top bit, which it has not set itself.
+    let nuls = nul.wrapping_sub(ONES) & !nul;
+    let slashes = slash.wrapping_sub(ONES) & !slash;
+    (nuls | slashes) & (ONES << 7)
+}
+
 /// Whether there is neither a `/` nor a NUL, eight bytes at a time, the last eight of which may overlap those before.
 #[inline]
 fn plain(bytes: &[u8]) -> bool {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const SLASHES: u64 = u64::from_ne_bytes([b'/'; 8]);
-    // The lowest byte that is zero borrows from its top bit, which it has not set itself.
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
-    let wrong = |word: &[u8; 8]| {
-        let word = u64::from_ne_bytes(*word);
-        zero(word) | zero(word ^ SLASHES)
-    };
     let Some(last) = bytes.last_chunk() else {
         return bytes.iter().all(|&byte| byte != b'/' && byte != 0);
     };
     let words = bytes.as_chunks().0.iter();
-    words.fold(wrong(last), |found, word| found | wrong(word)) == 0
+    words.fold(wrong(*last), |found, word| found | wrong(*word)) == 0
+}
+
+/// Where the first `/` or NUL is.
+#[inline]
+fn special(bytes: &[u8]) -> Option<usize> {
+    let Some(last) = bytes.last_chunk() else {
+        return bytes.iter().position(|&byte| byte == b'/' || byte == 0);
+    };
+    let at = |found: u64, start| start + found.trailing_zeros() as usize / 8;
+    for (index, word) in bytes.as_chunks().0.iter().enumerate() {
+        let found = wrong(*word);
+        if found != 0 {
+            return Some(at(found, index * 8));
+        }
+    }
+    let found = wrong(*last);
+    if found == 0 { None } else { Some(at(found, bytes.len() - 8)) }
 }
 
 /// The name of an extended attribute with its namespace, as in `user.colour`: 1 to 255 bytes without NUL.
@@ -88,6 +123,10 @@ mod tests {
                     bytes[at] = byte;
                     let wrong = byte == b'/' || byte == 0 || (len == 1 && byte == b'.');
                     assert_eq!(Name::parse(&bytes[..len]).is_err(), wrong, "{byte} at {at}");
+                    let whole = Name::parse(&bytes[..len]).map(|name| (name, &b""[..])).ok();
+                    let cut = Name::parse(&bytes[..at]).map(|name| (name, &bytes[at..len])).ok();
+                    let first = if byte == b'/' { cut } else { whole };
+                    assert_eq!(Name::first(&bytes[..len]), first, "{byte} at {at}");
                 }
             }
         }

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use esker::error::{Error, Result};
 use esker::ground::{Budget, Lender};
 use esker::limits::{KEY_LEN_MAX, PAGE_SIZE, VALUE_LEN_MAX};
-use esker::tree::{Finger, HeapPages, NodeHeader, NodeSlot, Page, PageId, PageMut, Pages, Tree};
+use esker::tree::{
+    Finger, HeapPages, NodeHeader, NodeSlot, Page, PageId, PageMut, Pages, Spot, Tree,
+};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -560,7 +562,12 @@ fn fingers_only_save_steps() {
                         Ok(_) => {
                             let known = model.insert(key.clone(), value);
                             assert!(!fresh || known.is_none());
-                            let put = tree.get_from(Some(finger.spot()), &key, <[u8]>::to_vec);
+                            let put = tree.get_from(
+                                Some(finger.spot()),
+                                finger.gap(),
+                                &key,
+                                <[u8]>::to_vec,
+                            );
                             assert_eq!(put.unwrap().map(|found| found.0).as_ref(), model.get(&key));
                         }
                     }
@@ -570,7 +577,7 @@ fn fingers_only_save_steps() {
                     assert_eq!(found.as_ref(), model.get(&key));
                 }
                 5 => {
-                    let found = tree.get_from(spot, &key, <[u8]>::to_vec).unwrap();
+                    let found = tree.get_from(spot, finger.gap(), &key, <[u8]>::to_vec).unwrap();
                     spot = found.as_ref().map(|(_, spot)| *spot).or(spot);
                     assert_eq!(found.map(|(value, _)| value).as_ref(), model.get(&key));
                 }
@@ -584,16 +591,24 @@ fn fingers_only_save_steps() {
                     to.push(u8::MAX);
                     let mut gone = Vec::new();
                     let each = &mut |key: &[u8], _: &[u8]| gone.push(key.to_vec());
-                    tree.remove_range_at(finger, &key, &to, Some(each)).unwrap();
+                    tree.remove_range_at(spot, finger, &key, &to, Some(each)).unwrap();
                     let known: Vec<_> = model.range(key..to).map(|(key, _)| key.clone()).collect();
                     known.iter().for_each(|key| drop(model.remove(key)));
                     assert_eq!(gone, known);
                 }
                 _ => {
-                    let found = tree.get_from(None, &key, |_| ()).unwrap();
+                    let found = tree.get_from(None, Spot::NONE, &key, |_| ()).unwrap();
                     let spot = found.map(|(_, spot)| spot).filter(|_| rng.below(2) == 0).or(spot);
+                    let spot = spot.filter(|_| rng.below(2) == 0);
                     let removed = tree.remove_from(spot, finger, &key).unwrap();
                     assert_eq!(removed.is_some(), model.remove(&key).is_some());
+                    // Those behind it follow.
+                    for _ in 0..rng.below(4) {
+                        let next = model.range(key.clone()..).next().map(|(next, _)| next.clone());
+                        let Some(next) = next else { break };
+                        assert!(tree.remove_from(None, finger, &next).unwrap().is_some());
+                        model.remove(&next);
+                    }
                 }
             }
         }

@@ -15,7 +15,9 @@ const NOW: Time = Time { secs: 1_700_000_000, nanos: 42 };
 
 fn files<M: Memory>(memory: M, cache_pages: usize) -> Files<M> {
     let settings = Settings { cache_pages, ..Settings::default() };
-    Files::open_memory_with(memory, || NOW, &settings).expect("an empty memory")
+    let mut files = Files::open_memory_with(memory, || NOW, &settings).expect("an empty memory");
+    files.stand_still(Some(NOW));
+    files
 }
 
 impl Esker<Stable<DefaultMemoryImpl>> {

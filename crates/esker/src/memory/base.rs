@@ -95,8 +95,8 @@ pub trait Base: Sized {
     const GROUPS: usize;
     /// Trees and accounts are in the memory, and outlive the home.
     const LASTING: bool;
-    /// An append claims ahead this part of the file's size, as a shift,
-    const AHEAD_SHIFT: u32;
+    /// An append claims ahead so many eighths of the file's size,
+    const AHEAD_EIGHTHS: u64;
     /// and no fewer granules than these.
     const AHEAD_MIN: u64;
 
@@ -228,7 +228,7 @@ impl<M: Memory> Base for M {
 
     const GROUPS: usize = SUBTREES;
     const LASTING: bool = false;
-    const AHEAD_SHIFT: u32 = 3;
+    const AHEAD_EIGHTHS: u64 = 1;
     const AHEAD_MIN: u64 = 1;
 
     #[inline]

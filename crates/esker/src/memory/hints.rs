@@ -13,17 +13,19 @@ use crate::tree::{PageId, Spot};
 const PLACES_MIN: usize = 4096;
 /// Of so many places one is taken before there are more, or else keys would take each other's.
 const LOAD: usize = 8;
-/// Bits of a hint that are a page's, and behind them a slot's.
+/// Bits of a hint that are a page's, and behind them a slot's, and what tells keys apart that share their places.
 const PAGE_BITS: u32 = 32;
 const SLOT_BITS: u32 = 12;
+const TAG_BITS: u32 = 8;
 /// The slots of a page can be told.
 const SLOTS: usize = 1 << SLOT_BITS;
 /// Ages that can be told apart.
-const AGES: u64 = 1 << (u64::BITS - PAGE_BITS - SLOT_BITS);
+const AGES: u64 = 1 << (u64::BITS - PAGE_BITS - SLOT_BITS - TAG_BITS);
 
 const _: () = assert!(SLOTS > crate::limits::PAGE_SIZE / crate::tree::NodeSlot::SIZE);
 
-/// Hints by what a key mixes to. Each is a page, a slot, and the age in which it was noted.
+/// Hints by what a key mixes to, which has one of two neighbouring places. Each is a page, a slot, a tag of its key, and
+/// the age in which it was noted.
 pub(super) struct Hints {
     /// None, or a power of two.
     places: Box<[AtomicU64]>,
@@ -59,37 +61,53 @@ impl Hints {
         }
     }
 
+    /// The two places that a key may have, and its tag.
     #[inline]
-    fn place(&self, key: &[u8]) -> Option<&AtomicU64> {
+    fn places(&self, key: &[u8]) -> Option<([&AtomicU64; 2], u64)> {
         let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (words, rest) = key.as_chunks::<8>();
         let sum = words
             .iter()
             .fold(0, |sum: u64, word| mix(sum.rotate_left(29), u64::from_ne_bytes(*word)));
         let last = rest.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
-        let sum = mix(sum.rotate_left(29), last) >> 32;
-        self.places.get(sum as usize & self.places.len().wrapping_sub(1))
+        let sum = mix(sum.rotate_left(29), last);
+        let first = (sum >> 32) as usize & self.places.len().wrapping_sub(1);
+        let places = [self.places.get(first)?, self.places.get(first ^ 1)?];
+        Some((places, sum >> (u64::BITS - TAG_BITS)))
+    }
+
+    /// The bits of a hint behind its page and slot.
+    #[inline]
+    const fn mark(&self, tag: u64) -> u64 {
+        self.age << TAG_BITS | tag
     }
 
     /// Where the key may be.
     #[inline]
     pub(super) fn get(&self, key: &[u8]) -> Option<Spot> {
-        let hint = self.place(key)?.load(Relaxed);
+        let (places, tag) = self.places(key)?;
+        let mark = self.mark(tag);
+        let known = |hint: &u64| hint >> (PAGE_BITS + SLOT_BITS) == mark;
+        let hint = places.into_iter().map(|place| place.load(Relaxed)).find(known)?;
         let slot = (hint >> PAGE_BITS) as usize % SLOTS;
-        let known = hint >> (PAGE_BITS + SLOT_BITS) == self.age;
-        known.then_some(Spot { leaf: PageId(hint as u32), slot })
+        Some(Spot { leaf: PageId(hint as u32), slot })
     }
 
     /// The key is there.
     #[inline]
     pub(super) fn note(&self, key: &[u8], spot: Spot) {
-        if let Some(place) = self.place(key) {
-            let vacant = place.load(Relaxed) >> (PAGE_BITS + SLOT_BITS) != self.age;
-            let hint = self.age << SLOT_BITS | (spot.slot % SLOTS) as u64;
-            place.store(hint << PAGE_BITS | u64::from(spot.leaf.0), Relaxed);
-            if vacant {
-                self.noted.fetch_add(1, Relaxed);
-            }
+        let Some((places, tag)) = self.places(key) else { return };
+        let mark = self.mark(tag);
+        let marks = places.map(|place| place.load(Relaxed) >> (PAGE_BITS + SLOT_BITS));
+        let vacant = |mark: u64| mark >> TAG_BITS != self.age;
+        // Its own, or a vacant one, or else that of another key.
+        let second =
+            marks[0] != mark && (marks[1] == mark || !vacant(marks[0]) && vacant(marks[1]));
+        let index = usize::from(second);
+        let hint = mark << SLOT_BITS | (spot.slot % SLOTS) as u64;
+        places[index].store(hint << PAGE_BITS | u64::from(spot.leaf.0), Relaxed);
+        if vacant(marks[index]) {
+            self.noted.fetch_add(1, Relaxed);
         }
     }
 
@@ -122,16 +140,21 @@ mod tests {
         hints.age = AGES - 1;
         hints.forget();
         assert_eq!((hints.age, hints.get(b"old")), (1, None), "ages begin anew without hints");
-        (0..128).for_each(|key: u64| hints.note(&key.to_be_bytes(), spot(7, 1)));
+        let keys = || (0..8_u64).map(u64::to_be_bytes);
+        keys().for_each(|key| hints.note(&key, spot(7, 1)));
         hints.widen();
-        assert_eq!((hints.places.len(), hints.get(&[0; 8])), (64, Some(spot(7, 1))), "no more");
+        assert_eq!(hints.places.len(), 64, "no more");
+        assert!(keys().all(|key| hints.get(&key) == Some(spot(7, 1))));
         hints.places_max = 1024;
         hints.widen();
-        assert_eq!(
-            (hints.places.len(), hints.get(&[0; 8])),
-            (256, Some(spot(7, 1))),
-            "it came along"
-        );
+        assert_eq!(hints.places.len(), 256);
+        assert!(keys().all(|key| hints.get(&key) == Some(spot(7, 1))), "they came along");
+        // Two that share their places do not take each other's.
+        let crowded = Hints::new(2);
+        (0..2).for_each(|leaf| crowded.note(&[leaf], spot(u32::from(leaf), 3)));
+        (0..2).for_each(|leaf| assert_eq!(crowded.get(&[leaf]), Some(spot(u32::from(leaf), 3))));
+        crowded.note(&[0], spot(9, 9));
+        assert_eq!((crowded.get(&[0]), crowded.get(&[1])), (Some(spot(9, 9)), Some(spot(1, 3))));
         let none = Hints::new(0);
         none.note(b"k", spot(7, 1));
         assert_eq!(none.get(b"k"), None);

@@ -314,13 +314,14 @@ impl<'h, 'a, B: Base> Plan<'h, 'a, B> {
         if let Some(known) = known {
             return Ok(known);
         }
+        let find = || self.home.find_entry(dir, name);
         let stored = match self.inodes[index].stored {
-            true => keys::with_name(dir, name.bytes(), |key| {
-                self.home.tree(dir).name(key, record::entry)
-            })?,
+            true => match B::entry(self.home, dir, name.bytes(), find) {
+                Err(Error::NotFound) => None,
+                found => Some(found?),
+            },
             false => None,
         };
-        let stored = stored.transpose()?;
         self.names.push(StagedName { dir, name, stored, now: stored });
         Ok(self.names.len() - 1)
     }

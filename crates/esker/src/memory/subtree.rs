@@ -105,7 +105,7 @@ impl<P: Sheets> SubTree<P> {
         if P::HINTS > 0 {
             self.hinted(tree, &key, f)
         } else {
-            tree.get_from(self.leaf(ino), &key, f)
+            tree.get_from(self.leaf(ino), Spot::NONE, &key, f)
         }
     }
 
@@ -118,7 +118,7 @@ impl<P: Sheets> SubTree<P> {
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<(R, Spot)>> {
         let known = self.hints.get(key);
-        let found = tree.get_from(known, key, f)?;
+        let found = tree.get_from(known, self.fingers[keys::kind(key)].gap(), key, f)?;
         if let Some((_, spot)) = &found
             && known != Some(*spot)
         {
@@ -271,11 +271,11 @@ impl<P: Sheets> SubTree<P> {
     pub(super) fn remove(&mut self, key: &[u8]) -> Result<()> {
         let tree = self.tree.as_mut().ok_or(Error::Corrupt)?;
         let finger = &mut self.fingers[keys::kind(key)];
-        let hinted = P::HINTS > 0 && keys::is_name(key);
-        let spot = if hinted { self.hints.get(key) } else { None };
-        let right = match spot {
-            None => tree.remove_at(finger, key)?,
-            spot => tree.remove_from(spot, finger, key)?,
+        let right = if P::HINTS > 0 {
+            let spot = if keys::is_name(key) { self.hints.get(key) } else { None };
+            tree.remove_from(spot, finger, key)?
+        } else {
+            tree.remove_at(finger, key)?
         };
         if right.ok_or(Error::Corrupt)? && keys::is_name(key) {
             *self.in_order.get_mut() = true;
@@ -291,7 +291,9 @@ impl<P: Sheets> SubTree<P> {
         each: Option<Tell<'_>>,
     ) -> Result<usize> {
         let finger = &mut self.fingers[keys::kind(from)];
-        self.tree.as_mut().map_or(Ok(0), |tree| tree.remove_range_at(finger, from, to, each))
+        let spot = if keys::is_inode(from) { self.hints.get(from) } else { None };
+        let Some(tree) = &mut self.tree else { return Ok(0) };
+        tree.remove_range_at(spot, finger, from, to, each)
     }
 
     /// Makes sure of so many puts; a new tree begins on `fresh` pages. With `overdraft` the budget

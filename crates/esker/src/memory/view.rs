@@ -41,10 +41,7 @@ impl<B: Base> View for Home<B> {
 
     #[inline]
     fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
-        let find = |key: &[u8]| self.tree(dir).name(key, record::entry);
-        B::entry(self, dir, name.bytes(), || {
-            keys::with_name(dir, name.bytes(), find)?.ok_or(Error::NotFound)?
-        })
+        B::entry(self, dir, name.bytes(), || self.find_entry(dir, name))
     }
 
     fn entries(
@@ -188,7 +185,7 @@ impl<B: Base> Store for Home<B> {
         self.apply(batch)
     }
 
-    #[inline]
+    #[inline(always)]
     fn rewrite(&self, ino: Ino, at: u64, source: &[u8], now: Time) -> Result<bool> {
         B::rewrite(self, ino, at, source, now)
     }
@@ -220,6 +217,13 @@ impl<B: Base> Home<B> {
             Flow::Continue(())
         })?;
         Ok(count)
+    }
+
+    /// What a name leads to, as the tree has it.
+    #[inline]
+    pub(super) fn find_entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
+        let find = |key: &[u8]| self.tree(dir).name(key, record::entry);
+        keys::with_name(dir, name.bytes(), find)?.ok_or(Error::NotFound)?
     }
 
     /// What `look` says of an inode's record.

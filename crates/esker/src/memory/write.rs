@@ -50,7 +50,7 @@ impl<'a, B: Base> Plan<'_, 'a, B> {
         }
         let size = self.inodes[index].record.size;
         let ahead = match at == size && size > 0 {
-            true => ((size >> B::AHEAD_SHIFT) / GRANULE).clamp(B::AHEAD_MIN, AHEAD_MAX),
+            true => (size / 8 / GRANULE * B::AHEAD_EIGHTHS).clamp(B::AHEAD_MIN, AHEAD_MAX),
             false => 0,
         };
         for slot in &*self.slots(index, at, end, ahead)? {

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use super::{Caller, Fs, Node};
 use crate::attr::{Attr, Kind};
 use crate::error::{Error, Result};
-use crate::ground::short;
 use crate::ids::Ino;
 use crate::limits::{SYMLINK_LEN_MAX, SYMLINKS_FOLLOWED_MAX};
 use crate::name::Name;
@@ -214,11 +213,10 @@ impl<S: Store> Fs<S> {
 
 /// The name that a path begins with, and what is behind it, if there is only one slash between them, or nothing.
 pub(super) fn plain(path: &[u8]) -> Option<(Name<'_>, &[u8])> {
-    let end = short::find(path, b'/').unwrap_or(path.len());
-    let (name, behind) = path.split_at(end);
+    let (name, behind) = Name::first(path)?;
     match behind {
-        [] => Some((Name::parse(name).ok()?, behind)),
+        [] => Some((name, behind)),
         [_] | [_, b'/', ..] => None,
-        [_, behind @ ..] => Some((Name::parse(name).ok()?, behind)),
+        [_, behind @ ..] => Some((name, behind)),
     }
 }

@@ -78,7 +78,7 @@ impl<P: Pages> Tree<P> {
 /// The cells neither overlap nor reach out of the page, the holes are what lies between them, and
 /// the hints repeat what the slots say.
 fn check_cells(node: &Node<'_>) -> Result<()> {
-    let NodeHeader { unused, cells_start, holes_len, .. } = node.header;
+    let NodeHeader { cells_start, holes_len, .. } = node.header;
     let mut cells: Vec<_> = node.slots.iter().map(NodeSlot::parse).collect();
     cells.sort_unstable_by_key(|slot| slot.cell_start);
     let (mut end, mut holes) = (cells_start as usize, 0);
@@ -88,7 +88,7 @@ fn check_cells(node: &Node<'_>) -> Result<()> {
         end += gap + slot.cell_len();
     }
     holes += PAGE_SIZE.checked_sub(end).ok_or(Error::Corrupt)?;
-    let sound = holes == holes_len as usize && unused == [0; 3] && node.hints_hold();
+    let sound = holes == holes_len as usize && node.hints_hold();
     if sound { Ok(()) } else { Err(Error::Corrupt) }
 }
 
@@ -98,7 +98,8 @@ fn check_keys(node: &Node<'_>, (lower, upper): Fences<'_>) -> Result<Vec<KeyBuf>
     let mut keys: Vec<KeyBuf> = Vec::new();
     let mut last: Option<KeyBuf> = None;
     for index in 0..node.count() {
-        let key = node.key(index)?;
+        let mut key = KeyBuf::new();
+        node.key(index, &mut key)?;
         let sound = node.find(&key)? == Ok(index)
             && last.as_ref().is_none_or(|last| **last < *key)
             && *key >= *lower

@@ -29,6 +29,17 @@ pub struct Spot {
     pub slot: usize,
 }
 
+impl Spot {
+    /// Of no key.
+    pub const NONE: Self = Self { leaf: PageId(0), slot: usize::MAX };
+
+    /// The slot, if it is in this leaf; or else none that there is.
+    #[inline]
+    fn slot_in(self, leaf: PageId) -> usize {
+        if self.leaf == leaf { self.slot } else { usize::MAX }
+    }
+}
+
 /// Where a key was. Of one tree only: another's shape may look the same.
 #[derive(Clone, Debug)]
 pub struct Finger {
@@ -43,6 +54,8 @@ pub struct Finger {
     newest: Option<(PageId, usize)>,
     /// The slot of the key that was put last, or 0 where that is not known.
     slot: usize,
+    /// Where the key was that went last: likely that behind it is there now.
+    gone: Spot,
     /// The last removal was elsewhere: the next one will be too.
     missed: bool,
 }
@@ -58,6 +71,7 @@ impl Finger {
             fenced: false,
             newest: None,
             slot: 0,
+            gone: Spot::NONE,
             missed: false,
         }
     }
@@ -67,6 +81,13 @@ impl Finger {
     #[must_use]
     pub const fn spot(&self) -> Spot {
         Spot { leaf: self.leaf, slot: self.slot }
+    }
+
+    /// Where the key behind the one that went last is likely to be.
+    #[inline]
+    #[must_use]
+    pub const fn gap(&self) -> Spot {
+        self.gone
     }
 }
 
@@ -163,7 +184,8 @@ impl<P: Pages> Tree<P> {
                 return Ok(true);
             }
         }
-        let (path, shape) = (self.path(key)?, self.shape);
+        let (mut path, shape) = (Path::at(self.root), self.shape);
+        self.find_path(&mut path, key)?;
         let at = self.put_below(&path, key, value, fresh)?;
         finger.slot = if self.shape == shape { at } else { 0 };
         self.follow(finger, &path, shape, key)?;
@@ -174,7 +196,9 @@ impl<P: Pages> Tree<P> {
     /// this shape, if it still has.
     fn follow(&self, finger: &mut Finger, path: &Path, shape: u64, key: &[u8]) -> Result<()> {
         if self.shape != shape {
-            return self.lay_finger(finger, &self.path(key)?);
+            let mut path = Path::at(self.root);
+            self.find_path(&mut path, key)?;
+            return self.lay_finger(finger, &path);
         }
         if finger.shape != shape || finger.leaf != path.leaf {
             return self.lay_finger(finger, path);
@@ -196,29 +220,36 @@ impl<P: Pages> Tree<P> {
         Ok(fits)
     }
 
-    /// As [`remove_at`](Self::remove_at), without the finger where a spot is right that may name any page.
+    /// As [`remove_at`](Self::remove_at), without the finger, which stays where it is, if a spot that may name any page
+    /// is right; without one, if the key follows the one that went last.
     pub fn remove_from(
         &mut self,
         spot: Option<Spot>,
         finger: &mut Finger,
         key: &[u8],
     ) -> Result<Option<bool>> {
-        if let Some(Spot { leaf, slot }) = spot.and_then(|spot| self.spot_near(spot, key))
-            && self.remove_in(leaf, slot)?
+        let found = match spot {
+            Some(spot) => self.spot_near(spot, finger.gone, key),
+            None => self.spot_at(finger.gone, key),
+        };
+        if let Some(spot) = found
+            && self.remove_in(finger, spot)?
         {
-            return Ok(Some(true));
+            return Ok(Some(false));
         }
         self.remove_at(finger, key)
     }
 
     /// Removes an entry of a leaf if that stays as it is then.
-    fn remove_in(&mut self, leaf: PageId, at: usize) -> Result<bool> {
+    fn remove_in(&mut self, finger: &mut Finger, spot: Spot) -> Result<bool> {
+        let Spot { leaf, slot: at } = spot;
         let mut node = NodeMut::parse(self.pages.edit(leaf)?, 0)?;
         let (before, less) = (node.used_len(), node.entry_len(at)?);
         let stays = node.count() > 1 && stays(before, before.saturating_sub(less));
         if stays {
             node.remove(at..at + 1)?;
             node.save();
+            finger.gone = spot;
         }
         Ok(stays)
     }
@@ -232,27 +263,40 @@ impl<P: Pages> Tree<P> {
         };
         match place {
             Some(Err(_)) => return Ok(None),
-            Some(Ok(at)) if self.remove_in(finger.leaf, at)? => return Ok(Some(true)),
-            _ => {}
+            Some(Ok(slot)) => {
+                let spot = Spot { leaf: finger.leaf, slot };
+                if self.remove_in(finger, spot)? {
+                    return Ok(Some(true));
+                }
+            }
+            None => {}
         }
-        let (path, shape) = (self.path(key)?, self.shape);
+        let (mut path, shape) = (Path::at(self.root), self.shape);
+        self.find_path(&mut path, key)?;
         let removed = self.remove_below(&path, key)?;
         finger.missed = place.is_none() && (finger.leaf, finger.shape) != (path.leaf, shape);
         self.follow(finger, &path, shape, key)?;
         Ok(removed.then_some(place.is_some()))
     }
 
-    /// As [`remove_range`](Self::remove_range), quickly if `from` is in the finger's leaf and what
+    /// As [`remove_range`](Self::remove_range), quickly if `from` is in the leaf of the spot or of the finger and what
     /// goes leaves enough of it behind, and more so if nobody is told what goes.
     pub fn remove_range_at(
         &mut self,
+        spot: Option<Spot>,
         finger: &mut Finger,
         from: &[u8],
         to: &[u8],
         each: Option<Tell<'_>>,
     ) -> Result<usize> {
-        if let Some(Ok(start)) = self.point(finger, from)? {
-            let bytes = self.pages.get(finger.leaf)?;
+        let mut found = spot.and_then(|spot| self.spot_near(spot, finger.gone, from));
+        if found.is_none()
+            && let Some(Ok(slot)) = self.point(finger, from)?
+        {
+            found = Some(Spot { leaf: finger.leaf, slot });
+        }
+        if let Some(Spot { leaf, slot: start }) = found {
+            let bytes = self.pages.get(leaf)?;
             let node = Node::parse(&bytes, 0)?;
             // Mostly there is one to go.
             let end = match node.is_before(start + 1, to)? {
@@ -274,7 +318,8 @@ impl<P: Pages> Tree<P> {
                     }
                 }
                 drop(bytes);
-                self.cut(finger.leaf, 0, start..end)?;
+                self.cut(leaf, 0, start..end)?;
+                finger.gone = Spot { leaf, slot: start };
                 return Ok(end - start);
             }
         }
@@ -282,23 +327,33 @@ impl<P: Pages> Tree<P> {
             Some(each) => self.remove_range(from, to, each)?,
             None => self.remove_range(from, to, |_, _| {})?,
         };
-        let path = self.path(from)?;
+        let mut path = Path::at(self.root);
+        self.find_path(&mut path, from)?;
         self.lay_finger(finger, &path)?;
         Ok(removed)
     }
 
-    /// Where a key is, if it is in the leaf of a spot that may name any page.
+    /// Where a key is, if it is in the leaf of a spot that may name any page; in that leaf another spot is asked too.
     #[inline]
-    fn spot_near(&self, Spot { leaf, slot }: Spot, key: &[u8]) -> Option<Spot> {
+    fn spot_near(&self, Spot { leaf, slot }: Spot, other: Spot, key: &[u8]) -> Option<Spot> {
         let bytes = self.pages.get(leaf).ok()?;
-        let slot = Node::parse(&bytes, 0).ok()?.find_near(key, slot).ok()?.ok()?;
+        let guesses = [slot, other.slot_in(leaf)];
+        let slot = Node::parse(&bytes, 0).ok()?.find_near(key, guesses).ok()?.ok()?;
         Some(Spot { leaf, slot })
+    }
+
+    /// A spot that may name any page, if a key is just there.
+    #[inline]
+    fn spot_at(&self, spot: Spot, key: &[u8]) -> Option<Spot> {
+        let bytes = self.pages.get(spot.leaf).ok()?;
+        let found = Node::parse(&bytes, 0).ok()?.find_at(key, [spot.slot]).ok()?;
+        found.map(|_| spot)
     }
 
     /// Where a key is, if it is there. `first` may name any page, or none; it is asked first.
     #[inline]
     fn locate(&self, first: Option<Spot>, key: &[u8]) -> Result<Option<Spot>> {
-        if let Some(spot) = first.and_then(|spot| self.spot_near(spot, key)) {
+        if let Some(spot) = first.and_then(|spot| self.spot_near(spot, Spot::NONE, key)) {
             return Ok(Some(spot));
         }
         let leaf = self.leaf(key)?;
@@ -307,18 +362,19 @@ impl<P: Pages> Tree<P> {
     }
 
     /// As [`get`](Self::get), with the place of the key told too, to be asked `first` the next time. `first` may name
-    /// any page, or none.
+    /// any page, or none; in the same page, `other` is asked too.
     #[inline]
     pub fn get_from<R>(
         &self,
         first: Option<Spot>,
+        other: Spot,
         key: &[u8],
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<(R, Spot)>> {
         if let Some(Spot { leaf, slot }) = first
             && let Ok(bytes) = self.pages.get(leaf)
             && let Ok(node) = Node::parse(&bytes, 0)
-            && let Ok(Ok(slot)) = node.find_near(key, slot)
+            && let Ok(Ok(slot)) = node.find_near(key, [slot, other.slot_in(leaf)])
         {
             return Ok(Some((f(node.value(slot)?), Spot { leaf, slot })));
         }

@@ -17,6 +17,10 @@ use crate::limits::{KEY_LEN_MAX, PAGE_SIZE, VALUE_LEN_MAX};
 /// is split.
 const LAY_SLACK: usize = 64;
 
+/// Bytes that a leaf uses at least so that an entry that begins otherwise than all of its own gets a leaf for itself:
+/// to lay the leaf anew, under the little that they have in common, would cost the more the more there are.
+const ALONE_MIN: usize = PAGE_SIZE / 2;
+
 /// What a node is to take in.
 struct Incoming<'a> {
     /// The slot it gets.
@@ -61,7 +65,8 @@ impl<P: Pages> Tree<P> {
         if key.len() > KEY_LEN_MAX || value.len() > VALUE_LEN_MAX {
             return Err(Error::TooBig);
         }
-        let path = self.path(key)?;
+        let mut path = Path::at(self.root);
+        self.find_path(&mut path, key)?;
         self.put_below(&path, key, value, false).map(drop)
     }
 
@@ -105,6 +110,11 @@ impl<P: Pages> Tree<P> {
             node.save();
             return Ok(());
         }
+        if !incoming.replaces && node.insert_other(at, key, value)? {
+            node.save();
+            self.laid += 1;
+            return Ok(());
+        }
         let separator = if level == 0 { self.behind_all(page, incoming)? } else { None };
         let alone = separator.is_some() && self.stands_alone(page, incoming)?;
         if !alone && self.lay_anew(page, level, incoming)? {
@@ -125,20 +135,20 @@ impl<P: Pages> Tree<P> {
         if !last || incoming.replaces != incoming.newest || incoming.at == 0 {
             return Ok(None);
         }
-        let last = node.key(incoming.at - 1)?;
-        let mut separator = KeyBuf::new();
+        let (mut last, mut separator) = (KeyBuf::new(), KeyBuf::new());
+        node.key(incoming.at - 1, &mut last)?;
         separator.set_tail(0, incoming.key)?;
         separator.truncate(common_len(&last, &separator) + 1);
         Ok(Some(separator))
     }
 
-    /// Whether a new entry, which comes behind all others of its leaf, begins otherwise than these, and they make up
-    /// half of a page: they stay as they are, under a prefix of their own.
+    /// Whether a new entry, which comes behind all others of its leaf, begins otherwise than these, and they are many:
+    /// they stay as they are, under a prefix of their own.
     fn stands_alone(&self, leaf: PageId, incoming: &Incoming<'_>) -> Result<bool> {
         let bytes = self.pages.get(leaf)?;
         let node = Node::parse(&bytes, 0)?;
         let same = incoming.replaces || incoming.key.starts_with(node.prefix);
-        Ok(!same && node.header.used_len() >= PAGE_SIZE / 2)
+        Ok(!same && node.header.used_len() >= ALONE_MIN)
     }
 
     /// A new leaf for an entry that comes behind all others of its leaf, which stay where they are. The
@@ -153,7 +163,9 @@ impl<P: Pages> Tree<P> {
     ) -> Result<()> {
         let prefix_len = {
             let bytes = self.pages.get(path.page(depth))?;
-            common_len(&Node::parse(&bytes, 0)?.key(0)?, incoming.key)
+            let mut first = KeyBuf::new();
+            Node::parse(&bytes, 0)?.key(0, &mut first)?;
+            common_len(&first, incoming.key)
         };
         let right = self.pages.allocate()?;
         let prefix = &incoming.key[..prefix_len];
@@ -166,7 +178,7 @@ impl<P: Pages> Tree<P> {
     /// Lays the node anew with the new entry, if there is enough room: without holes, and with
     /// another prefix if the new key asks for it.
     fn lay_anew(&mut self, page: PageId, level: u8, incoming: &Incoming<'_>) -> Result<bool> {
-        let laid = {
+        let old = {
             let bytes = self.pages.get(page)?;
             let node = Node::parse(&bytes, level)?;
             // A new key can shorten the prefix, which frees nothing.
@@ -176,17 +188,19 @@ impl<P: Pages> Tree<P> {
                 return Ok(false);
             }
             let sequence = incoming.sequence(&node);
-            let all = 0..sequence.count();
-            if sequence.page_len(all.clone())? + LAY_SLACK > PAGE_SIZE {
+            if sequence.page_len(0..sequence.count())? + LAY_SLACK > PAGE_SIZE {
                 return Ok(false);
             }
-            let mut laid = *bytes;
-            sequence.lay(all, level, PageId(node.header.first_child), &mut laid)?;
-            laid
+            *bytes
         };
         self.laid += 1;
-        self.pages.edit(page)?.set(&laid);
-        Ok(true)
+        let node = Node::parse(&old, level)?;
+        let (sequence, first) = (incoming.sequence(&node), PageId(node.header.first_child));
+        let laid = sequence.lay(0..sequence.count(), level, first, self.pages.edit(page)?);
+        if laid.is_err() {
+            self.pages.edit(page)?.set(&old);
+        }
+        laid.map(|()| true)
     }
 
     /// Splits the node and has its parent take in the right half, before anything is written.

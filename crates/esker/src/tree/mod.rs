@@ -55,7 +55,7 @@ pub struct Tree<P> {
     newest: Option<(PageId, usize)>,
     /// Rises whenever a key may come to belong to another leaf. Never 0.
     shape: u64,
-    /// Leaves laid anew: values moved within.
+    /// Nodes whose values moved within.
     laid: u64,
 }
 

@@ -1,9 +1,10 @@
 //! One page of the tree, to read.
 //!
 //! A node is a header, the prefix that all its keys have in common, a sorted array of slots, a gap,
-//! and the cells, which grow down from the end of the page. A slot holds the first bytes of its key
-//! behind the prefix, so that a search stays within the slots until these are equal. A leaf's
-//! values are the tree's; an inner node's are the children, each under the least key that it may
+//! and the cells, which grow down from the end of the page. Before the slots there may be room for
+//! more, so that what comes or goes among the first ones moves only these. A slot holds the first bytes
+//! of its key behind the prefix, so that a search stays within the slots until these are equal. A
+//! leaf's values are the tree's; an inner node's are the children, each under the least key that it may
 //! hold, but for the first child, which stands in the header. See FORMAT.md, "Tree page".
 //!
 //! Above: all verbs of the tree. Invariant: whatever the bytes are, no call panics; a node that was
@@ -25,8 +26,10 @@ layout! {
     pub struct NodeHeader: 16 {
          /// Leaves are at 0, the root is highest.
          0 => level: u8,
-         /// Zero.
-         1 => unused: [u8; 3],
+         /// 1 if there are hints, or 0.
+         1 => hinted: u8,
+         /// Bytes between the prefix and the slots.
+         2 => room: u16,
          /// Inner nodes: the child for keys below that of the first slot. Leaves: zero.
          4 => first_child: u32,
          /// How many slots there are.
@@ -62,6 +65,9 @@ pub const HINTS: usize = 12;
 /// Where in the page the hints are.
 pub(super) const HINTS_RANGE: Range<usize> = NodeHeader::SIZE..NodeHeader::SIZE + HINTS * HEAD_LEN;
 
+/// Whether hints are worth their cost. In WebAssembly a few steps more of a search are less than to compare them all.
+pub(super) const HINTED: bool = !cfg!(target_arch = "wasm32");
+
 /// A line of the processor's cache, in bytes.
 const LINE: usize = 64;
 
@@ -77,6 +83,12 @@ impl NodeSlot {
     #[inline]
     pub(super) fn parse(bytes: &RawSlot) -> Self {
         Self::decode(bytes).expect("a slot has the bytes of a slot")
+    }
+
+    /// The head, which is the first thing in a slot.
+    #[inline]
+    const fn head_of(&[a, b, c, d, ..]: &RawSlot) -> u32 {
+        u32::from_le_bytes([a, b, c, d])
     }
 
     /// Bytes of the cell.
@@ -113,7 +125,7 @@ impl NodeHeader {
     /// Where in the page the slots are.
     #[inline]
     pub(super) const fn slots(&self) -> Range<usize> {
-        let start = self.prefix().end;
+        let start = self.prefix().end + self.room as usize;
         start..start + self.count as usize * NodeSlot::SIZE
     }
 
@@ -125,7 +137,32 @@ impl NodeHeader {
 
     /// Bytes that say something.
     pub(super) const fn used_len(&self) -> usize {
-        PAGE_SIZE - self.gap_len() - self.holes_len as usize
+        PAGE_SIZE - self.room as usize - self.gap_len() - self.holes_len as usize
+    }
+}
+
+/// How numbers of eight bytes go on behind the prefix of a node, which ends in the first few of them.
+pub struct Tail {
+    suffix_len: usize,
+    rest_len: usize,
+    /// What the prefix says, where it stands before the rest of a number is there.
+    known: u64,
+    /// Bits of a head that are not a number's.
+    shift: usize,
+}
+
+impl Tail {
+    /// Behind these bytes, if there are no more than a number has.
+    pub fn behind(known: &[u8]) -> Option<Self> {
+        let suffix_len = size_of::<u64>().checked_sub(known.len())?;
+        let head_len = suffix_len.min(HEAD_LEN);
+        let worth = known.iter().fold(0, |worth: u64, &byte| worth << 8 | u64::from(byte));
+        Some(Self {
+            suffix_len,
+            rest_len: rest_len(suffix_len),
+            known: worth << (8 * head_len),
+            shift: 8 * (HEAD_LEN - head_len),
+        })
     }
 }
 
@@ -193,32 +230,29 @@ impl<'a> Node<'a> {
         Ok(value)
     }
 
-    /// The number that an entry's key ends in, behind `known_len` bytes of it that the prefix ends in, which are worth
-    /// `known`; and the value. `Corrupt` when other bytes follow.
+    /// The number that an entry's key ends in, and the value. `Corrupt` when the key ends in anything else.
     #[inline]
-    pub fn number(&self, index: usize, known: u64, known_len: usize) -> Result<(u64, &'a [u8])> {
-        let slot = self.slot(index)?;
-        let (suffix_len, start) = (slot.suffix_len as usize, slot.cell_start as usize);
-        if suffix_len + known_len != size_of::<u64>() {
+    pub fn number(&self, slot: &RawSlot, tail: &Tail) -> Result<(u64, &'a [u8])> {
+        let slot = NodeSlot::parse(slot);
+        if slot.suffix_len as usize != tail.suffix_len {
             return Err(Error::Corrupt);
         }
-        let cell = self.bytes(start..start + slot.cell_len())?;
-        let (rest, value) = cell.split_at(rest_len(suffix_len));
-        let (head, head_len) = (u64::from(slot.head), suffix_len.min(HEAD_LEN));
-        // Less than 64 bits, for it is 4 bytes at most.
-        let mut number = known << (8 * head_len) | head >> (8 * (HEAD_LEN - head_len));
-        for &byte in rest {
-            number = number << 8 | u64::from(byte);
+        let start = slot.cell_start as usize;
+        let value_start = start + tail.rest_len;
+        let value = self.bytes(value_start..value_start + slot.value_len as usize)?;
+        let mut number = tail.known | u64::from(slot.head) >> tail.shift;
+        if tail.rest_len > 0 {
+            for &byte in self.bytes(start..value_start)? {
+                number = number << 8 | u64::from(byte);
+            }
         }
         Ok((number, value))
     }
 
-    /// The whole key of an entry.
-    pub fn key(&self, index: usize) -> Result<KeyBuf> {
-        let mut key = KeyBuf::new();
-        self.begin(&mut key)?;
-        self.entry(index, &mut key)?;
-        Ok(key)
+    /// The whole key of an entry, and its value.
+    pub fn key(&self, index: usize, key: &mut KeyBuf) -> Result<&'a [u8]> {
+        self.begin(key)?;
+        self.entry(index, key)
     }
 
     /// Where `key` is or would go.
@@ -226,22 +260,38 @@ impl<'a> Node<'a> {
         self.search::<false>(key)
     }
 
-    /// The same, with a slot that is looked at first.
+    /// Which of a few slots, if there are such, is that of `key`.
     #[inline]
-    pub fn find_near(&self, key: &[u8], guess: usize) -> Result<Place> {
-        if guess < self.count() && self.is_at(guess, key)? { Ok(Ok(guess)) } else { self.find(key) }
+    pub fn find_at<const N: usize>(
+        &self,
+        key: &[u8],
+        guesses: [usize; N],
+    ) -> Result<Option<usize>> {
+        let Some(suffix) = suffix_behind(key, self.prefix) else { return Ok(None) };
+        let (head, rest) = cut(suffix);
+        for guess in guesses {
+            let Some(slot) = self.slots.get(guess) else { continue };
+            if NodeSlot::head_of(slot) != head {
+                continue;
+            }
+            let slot = NodeSlot::parse(slot);
+            let start = slot.cell_start as usize;
+            if slot.suffix_len as usize == suffix.len()
+                && short::same(self.bytes(start..start + rest.len())?, rest)
+            {
+                return Ok(Some(guess));
+            }
+        }
+        Ok(None)
     }
 
-    /// Whether a slot, which there is, is that of `key`.
+    /// As [`find`](Self::find), with two slots that are looked at first.
     #[inline]
-    fn is_at(&self, index: usize, key: &[u8]) -> Result<bool> {
-        let Some(suffix) = suffix_behind(key, self.prefix) else { return Ok(false) };
-        let (slot, (head, rest)) = (self.slot(index)?, cut(suffix));
-        if slot.head != head || slot.suffix_len as usize != suffix.len() {
-            return Ok(false);
+    pub fn find_near(&self, key: &[u8], guesses: [usize; 2]) -> Result<Place> {
+        match self.find_at(key, guesses)? {
+            Some(index) => Ok(Ok(index)),
+            None => self.find(key),
         }
-        let start = slot.cell_start as usize;
-        Ok(short::same(self.bytes(start..start + rest.len())?, rest))
     }
 
     /// Whether the key of a slot comes before `key`; nothing where there is no such slot.
@@ -325,19 +375,17 @@ impl<'a> Node<'a> {
         Ok(Err(low))
     }
 
-    /// The head of a slot, which is the first thing in it.
+    /// The head of a slot.
     #[inline]
     fn head(&self, index: usize) -> u32 {
-        let [a, b, c, d, ..] = self.slots[index];
-        u32::from_le_bytes([a, b, c, d])
+        NodeSlot::head_of(&self.slots[index])
     }
 
     /// The slots of which one, or else the one behind them, is the first whose head is not less.
     #[inline]
     fn narrow(&self, head: u32) -> Range<usize> {
         let (count, step) = (self.count(), hint_step(self.count()));
-        // In WebAssembly a few steps more are less than to compare them all.
-        if step == 0 || cfg!(target_arch = "wasm32") {
+        if step == 0 || !HINTED || self.header.hinted == 0 {
             return 0..count;
         }
         // As wide as the hints and without a check for overflow, so that it compiles to a few
@@ -366,8 +414,11 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether the hints are what the slots say.
+    /// Whether the hints, if there are any, are what the slots say.
     pub(super) fn hints_hold(&self) -> bool {
+        if self.header.hinted != 1 {
+            return self.header.hinted == 0;
+        }
         let step = hint_step(self.count());
         let mut hints = self.page[HINTS_RANGE].as_chunks().0.iter().enumerate();
         hints.all(|(index, hint)| {

@@ -6,8 +6,8 @@
 
 use core::ops::Range;
 
-use super::key::{HEAD_LEN, cut, rest_len, suffix_behind};
-use super::node::{HINTS, HINTS_RANGE, NodeHeader, NodeSlot, hint_step};
+use super::key::{HEAD_LEN, KeyBuf, common_len, cut, rest_len, suffix_behind};
+use super::node::{HINTED, HINTS, HINTS_RANGE, NodeHeader, NodeSlot, hint_step};
 use super::pages::{PageId, PageMut};
 use crate::error::{Error, Result};
 use crate::ground::short;
@@ -19,7 +19,7 @@ pub struct NodeMut<'a> {
     header: NodeHeader,
     /// The least slot that is not what it was,
     changed: usize,
-    /// when hints were this far apart.
+    /// when hints were this far apart, or 0 if there were none.
     step: usize,
 }
 
@@ -29,7 +29,8 @@ impl<'a> NodeMut<'a> {
     pub fn create(mut page: PageMut<'a>, level: u8, first: PageId, prefix: &[u8]) -> Result<Self> {
         let header = NodeHeader {
             level,
-            unused: [0; 3],
+            hinted: HINTED as u8,
+            room: 0,
             first_child: first.0,
             count: 0,
             prefix_len: prefix.len() as u16,
@@ -43,13 +44,20 @@ impl<'a> NodeMut<'a> {
     /// The node in `page`, which is on `level`. `Corrupt` when it cannot be.
     pub fn parse(page: PageMut<'a>, level: u8) -> Result<Self> {
         let header = NodeHeader::parse(&page, level)?;
-        let step = hint_step(header.count as usize);
+        let step = if header.hinted == 0 { 0 } else { hint_step(header.count as usize) };
         Ok(Self { page, header, changed: usize::MAX, step })
     }
 
     /// Writes the header and the hints, which tell of the slots: after all changes.
     pub fn save(&mut self) {
+        self.header.hinted = HINTED as u8;
         self.put(0, &self.header.encode());
+        if HINTED {
+            self.save_hints();
+        }
+    }
+
+    fn save_hints(&mut self) {
         let step = hint_step(self.header.count as usize);
         if step == 0 {
             if let Some(hints) = self.page.part(HINTS_RANGE) {
@@ -132,17 +140,79 @@ impl<'a> NodeMut<'a> {
         let Some(suffix) = suffix_behind(key, &self.page[self.header.prefix()]) else {
             return false;
         };
-        if NodeSlot::SIZE + rest_len(suffix.len()) + value.len() > self.header.gap_len() {
+        let (cell_len, gap_len) = (rest_len(suffix.len()) + value.len(), self.header.gap_len());
+        // Of the slots, those move that are fewer, if there is room on their side.
+        let (slots, start) = (self.header.slots(), self.slot_start(index));
+        let near = 2 * index < self.count() || NodeSlot::SIZE + cell_len > gap_len;
+        let forward = near && self.header.room as usize >= NodeSlot::SIZE;
+        if cell_len + if forward { 0 } else { NodeSlot::SIZE } > gap_len {
             return false;
         }
-        let slots = self.header.slots();
         let slot = self.add_cell(suffix, value);
-        let start = self.slot_start(index);
-        self.page.move_within(start..slots.end, start + NodeSlot::SIZE);
+        if forward {
+            self.page.move_within(slots.start..start, slots.start - NodeSlot::SIZE);
+            self.header.room -= NodeSlot::SIZE as u16;
+        } else {
+            self.page.move_within(start..slots.end, start + NodeSlot::SIZE);
+        }
         self.header.count += 1;
         self.changed = self.changed.min(index);
         self.set_slot(index, &slot);
         true
+    }
+
+    /// A new entry at `index` that begins otherwise than all others, if it fits without moving cells that are not: these
+    /// are written anew under what they have in common with it.
+    pub fn insert_other(&mut self, index: usize, key: &[u8], value: &[u8]) -> Result<bool> {
+        let prefix = self.header.prefix();
+        let common_len = common_len(&self.page[prefix.clone()], key);
+        // What their suffixes begin with from then on.
+        let more = prefix.start + common_len..prefix.end;
+        if more.is_empty() {
+            return Ok(false);
+        }
+        let cells_len =
+            PAGE_SIZE - self.header.cells_start as usize - self.header.holes_len as usize;
+        // No suffix has more bytes in its cell than it has bytes more.
+        let longer = cells_len + self.count() * more.len();
+        let own = NodeSlot::SIZE + rest_len(key.len() - common_len) + value.len();
+        if longer + own > self.header.gap_len() {
+            return Ok(false);
+        }
+        let mut suffix = KeyBuf::new();
+        suffix.set_tail(0, &self.page[more.clone()])?;
+        for index in 0..self.count() {
+            self.lengthen(index, more.len(), &mut suffix)?;
+        }
+        self.header.prefix_len = common_len as u16;
+        self.header.room += more.len() as u16;
+        self.changed = 0;
+        Ok(self.insert(index, key, value))
+    }
+
+    /// A new cell for an entry whose suffix begins with the first `more` bytes of `suffix` from now on. `Corrupt` when
+    /// cells lie in each other, so that there is no room.
+    fn lengthen(&mut self, index: usize, more: usize, suffix: &mut KeyBuf) -> Result<()> {
+        let slot = self.slot(index)?;
+        let (head_len, old) = ((slot.suffix_len as usize).min(HEAD_LEN), slot.value());
+        if slot.cell_start < self.header.cells_start || old.end > PAGE_SIZE {
+            return Err(Error::Corrupt);
+        }
+        suffix.set_head(more, slot.head.to_be_bytes(), head_len)?;
+        suffix.set_tail(more + head_len, &self.page[slot.cell_start as usize..old.start])?;
+        let (head, rest) = cut(suffix);
+        if rest.len() + old.len() > self.header.gap_len() {
+            return Err(Error::Corrupt);
+        }
+        let middle = self.header.cells_start as usize - old.len();
+        let start = middle - rest.len();
+        self.put(start, rest);
+        self.page.copy_down(old, middle);
+        self.header.cells_start = start as u16;
+        self.add_hole(slot.cell_len())?;
+        let suffix_len = suffix.len() as u16;
+        self.set_slot(index, &NodeSlot { head, suffix_len, cell_start: start as u16, ..slot });
+        Ok(())
     }
 
     /// Another value for an entry, if it fits without moving other cells.
@@ -185,11 +255,17 @@ impl<'a> NodeMut<'a> {
         }
         let (start, end) = (self.slot_start(range.start), self.slot_start(range.end));
         let slots = self.header.slots();
-        self.page.move_within(end..slots.end, start);
+        if start - slots.start < slots.end - end {
+            self.page.move_within(slots.start..start, slots.start + (end - start));
+            self.header.room += (end - start) as u16;
+        } else {
+            self.page.move_within(end..slots.end, start);
+        }
         self.header.count -= range.len() as u16;
         self.changed = self.changed.min(range.start);
         if self.header.count == 0 {
-            (self.header.cells_start, self.header.holes_len) = (PAGE_SIZE as u16, 0);
+            let header = &mut self.header;
+            (header.room, header.cells_start, header.holes_len) = (0, PAGE_SIZE as u16, 0);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use core::ops::{Deref, Range};
 
 use crate::error::Result;
+use crate::ground::short;
 use crate::limits::PAGE_SIZE;
 
 /// The bytes of one page.
@@ -150,6 +151,15 @@ impl<'a> PageMut<'a> {
         }
         self.touch(&(target..target + source.len()));
         self.bytes.copy_within(source, target);
+    }
+
+    /// Copies a few bytes of the page to a place that lies before them. Both lie within it.
+    #[inline]
+    pub fn copy_down(&mut self, source: Range<usize>, target: usize) {
+        let target = target..target + source.len();
+        self.touch(&target);
+        let (low, high) = self.bytes.split_at_mut(source.start);
+        short::copy(&mut low[target], &high[..source.len()]);
     }
 
     /// Other bytes, all of them.

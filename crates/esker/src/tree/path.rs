@@ -6,7 +6,7 @@
 use super::node::Node;
 use super::pages::{PageId, Pages};
 use super::{LEVELS_MAX, Tree};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// One inner node on the way.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub struct Step {
     pub index: u16,
 }
 
-/// From the root down to a leaf.
+/// From the root down to a leaf. It is found where it stays: to move it would cost as much as to find it.
 pub struct Path {
     steps: [Step; LEVELS_MAX as usize],
     /// How many inner nodes there are on the way.
@@ -27,6 +27,13 @@ pub struct Path {
 }
 
 impl Path {
+    /// At the root, and no further.
+    #[inline]
+    pub const fn at(root: PageId) -> Self {
+        let step = Step { page: root, index: 0 };
+        Self { steps: [step; LEVELS_MAX as usize], depth: 0, leaf: root }
+    }
+
     /// The inner nodes, the root first.
     pub fn steps(&self) -> &[Step] {
         &self.steps[..self.depth]
@@ -65,12 +72,9 @@ impl<P: Pages> Tree<P> {
     }
 
     /// The way to the leaf that `key` belongs to.
-    pub(super) fn path(&self, key: &[u8]) -> Result<Path> {
-        let depth = (self.levels - 1) as usize;
-        let step = Step { page: self.root, index: 0 };
-        let mut path = Path { steps: [step; LEVELS_MAX as usize], depth, leaf: self.root };
-        self.descend(&mut path, 0, self.root, Side::Of(key))?;
-        Ok(path)
+    pub(super) fn find_path(&self, path: &mut Path, key: &[u8]) -> Result<()> {
+        path.depth = (self.levels - 1) as usize;
+        self.descend(path, 0, self.root, Side::Of(key))
     }
 
     /// Goes down from `page`, which stands below the first `from` steps.
@@ -96,7 +100,7 @@ impl<P: Pages> Tree<P> {
         Ok(())
     }
 
-    /// Goes to the leaf behind; `false` when there is none.
+    /// Goes to the leaf behind; `false` when there is none. `Corrupt` when it is empty, lest there be no end of such.
     pub(super) fn next_leaf(&self, path: &mut Path) -> Result<bool> {
         for depth in (0..path.depth).rev() {
             let Step { page, index } = path.steps[depth];
@@ -106,7 +110,9 @@ impl<P: Pages> Tree<P> {
                 path.steps[depth].index = index + 1;
                 let child = node.child(usize::from(index) + 1)?;
                 self.descend(path, depth + 1, child, Side::First)?;
-                return Ok(true);
+                let bytes = self.pages.get(path.leaf)?;
+                let empty = Node::parse(&bytes, 0)?.count() == 0;
+                return if empty { Err(Error::Corrupt) } else { Ok(true) };
             }
         }
         Ok(false)

@@ -8,7 +8,7 @@ use super::Tree;
 use super::key::KeyBuf;
 use super::node::{HINTS_RANGE, Node};
 use super::node_mut::NodeMut;
-use super::pages::{PageId, Pages};
+use super::pages::{PageId, PageMut, Pages};
 use super::path::{Path, Step};
 use super::sequence::Sequence;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use crate::limits::PAGE_SIZE;
 /// A node that uses less than this looks for a sibling to merge with,
 const MERGE_BELOW: usize = PAGE_SIZE / 4;
 /// each time that it uses so many bytes less,
-const MERGE_STEP: usize = PAGE_SIZE / 16;
+const MERGE_STEP: usize = PAGE_SIZE / 8;
 /// and does so if both together leave as much room again. Where keys go in order a node is soon empty, and what was
 /// merged would have been laid anew for nothing.
 const MERGED_LEN_MAX: usize = PAGE_SIZE / 2;
@@ -30,7 +30,9 @@ pub(super) const fn stays(before: usize, left: usize) -> bool {
 impl<P: Pages> Tree<P> {
     /// Removes an entry; whether there was one.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
-        self.remove_below(&self.path(key)?, key)
+        let mut path = Path::at(self.root);
+        self.find_path(&mut path, key)?;
+        self.remove_below(&path, key)
     }
 
     /// Removes the entry that the path leads to; whether there was one.
@@ -56,7 +58,8 @@ impl<P: Pages> Tree<P> {
             return Ok(removed);
         }
         // Leaf by leaf; each time around, the leaf that `from` belongs to is another.
-        while let Some((path, start)) = self.seek(from)? {
+        let mut path = Path::at(self.root);
+        while let Some(start) = self.seek(&mut path, from)? {
             let bytes = self.pages.get(path.leaf)?;
             let node = Node::parse(&bytes, 0)?;
             let end = node.find(to)?.unwrap_or_else(|at| at);
@@ -137,7 +140,8 @@ impl<P: Pages> Tree<P> {
             if used_len > MERGED_LEN_MAX + once {
                 return Ok(false);
             }
-            let separator = node.key(separator_at)?;
+            let mut separator = KeyBuf::new();
+            node.key(separator_at, &mut separator)?;
             let child = PageId(right.header.first_child).to_value();
             let sequence = Sequence {
                 before: (&left, 0..left.count()),
@@ -149,7 +153,8 @@ impl<P: Pages> Tree<P> {
                 return Ok(false);
             }
             let mut merged = *left_bytes;
-            sequence.lay(all, level, PageId(left.header.first_child), &mut merged)?;
+            let first = PageId(left.header.first_child);
+            sequence.lay(all, level, first, PageMut::new(&mut merged))?;
             (left_page, right_page, merged)
         };
         self.shape += 1;

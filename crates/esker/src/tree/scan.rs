@@ -7,8 +7,8 @@ use alloc::sync::Arc;
 
 use super::Tree;
 use super::key::{KeyBuf, suffix_behind};
-use super::node::Node;
-use super::pages::{Page, Pages};
+use super::node::{Node, Tail};
+use super::pages::{Page, PageId, Pages};
 use super::path::Path;
 use crate::error::{Error, Result};
 use crate::store::Flow;
@@ -34,14 +34,14 @@ impl KeptLeaf {
 struct Numbers<'k> {
     /// What they begin with.
     head: &'k [u8],
-    /// The least number that may come.
-    least: u64,
+    /// All that come are greater.
+    behind: u64,
 }
 
 impl<'k> Numbers<'k> {
     fn from(key: &'k [u8]) -> Result<Self> {
         let (head, number) = key.split_last_chunk().ok_or(Error::Corrupt)?;
-        Ok(Self { head, least: u64::from_be_bytes(*number) })
+        Ok(Self { head, behind: u64::from_be_bytes(*number).saturating_sub(1) })
     }
 
     /// Those of a leaf, from a slot on; breaks where there are no more.
@@ -52,11 +52,10 @@ impl<'k> Numbers<'k> {
         start: usize,
         each: &mut impl FnMut(u64, &[u8]) -> Flow,
     ) -> Result<Flow> {
-        let known = suffix_behind(node.prefix, self.head).filter(|known| known.len() <= 8);
-        let Some(known) = known else { return self.walk_others(node, start, each) };
-        let worth = known.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
-        for index in start..node.count() {
-            let (number, value) = node.number(index, worth, known.len())?;
+        let tail = suffix_behind(node.prefix, self.head).and_then(Tail::behind);
+        let Some(tail) = tail else { return self.walk_others(node, start, each) };
+        for slot in node.slots.get(start..).unwrap_or(&[]) {
+            let (number, value) = node.number(slot, &tail)?;
             if self.take(number, value, each)?.is_break() {
                 return Ok(Flow::Break(()));
             }
@@ -91,15 +90,11 @@ impl<'k> Numbers<'k> {
         value: &[u8],
         each: &mut impl FnMut(u64, &[u8]) -> Flow,
     ) -> Result<Flow> {
-        if number < self.least {
+        if number <= self.behind {
             return Err(Error::Corrupt);
         }
-        let flow = each(number, value);
-        match number.checked_add(1) {
-            Some(least) => self.least = least,
-            None => return Ok(Flow::Break(())),
-        }
-        Ok(flow)
+        self.behind = number;
+        Ok(each(number, value))
     }
 }
 
@@ -107,7 +102,8 @@ impl<P: Pages> Tree<P> {
     /// Calls `each` with the key and value of every entry from `from` on, in order, until it
     /// breaks.
     pub fn scan(&self, from: &[u8], mut each: impl FnMut(&[u8], &[u8]) -> Flow) -> Result<()> {
-        let Some((mut path, mut start)) = self.seek(from)? else { return Ok(()) };
+        let mut path = Path::at(self.root);
+        let Some(mut start) = self.seek(&mut path, from)? else { return Ok(()) };
         let (mut key, mut reached) = (KeyBuf::new(), None);
         loop {
             let bytes = self.pages.get(path.leaf)?;
@@ -115,11 +111,9 @@ impl<P: Pages> Tree<P> {
             node.begin(&mut key)?;
             for index in start..node.count() {
                 let value = node.entry(index, &mut key)?;
-                if index == start {
-                    if reached.is_some_and(|reached: KeyBuf| *reached >= *key) {
-                        return Err(Error::Corrupt);
-                    }
-                    reached = Some(key.clone());
+                let rises = |reached: &KeyBuf| **reached < *key;
+                if index == start && !reached.as_ref().is_none_or(rises) {
+                    return Err(Error::Corrupt);
                 }
                 if each(&key, value).is_break() {
                     return Ok(());
@@ -128,18 +122,19 @@ impl<P: Pages> Tree<P> {
             if !self.next_leaf(&mut path)? {
                 return Ok(());
             }
-            start = 0;
+            (start, reached) = (0, Some(key.clone()));
         }
     }
 
     /// Calls `each` with number and value of every entry whose key is like `from` but for its last 8 bytes, a
-    /// big-endian number, from that key on, in order, until it breaks.
+    /// big-endian number that is not 0, from that key on, in order, until it breaks.
     pub fn scan_numbers(
         &self,
         from: &[u8],
         mut each: impl FnMut(u64, &[u8]) -> Flow,
     ) -> Result<()> {
-        let Some((mut path, mut start)) = self.seek(from)? else { return Ok(()) };
+        let mut path = Path::at(self.root);
+        let Some(mut start) = self.seek(&mut path, from)? else { return Ok(()) };
         let mut numbers = Numbers::from(from)?;
         loop {
             let bytes = self.pages.get(path.leaf)?;
@@ -155,14 +150,29 @@ impl<P: Pages> Tree<P> {
     /// The leaf of the first entry from `from` on, if there is one, to be looked at without the tree. Only of pages
     /// that can be kept.
     pub fn keep_leaf(&self, from: &[u8]) -> Result<Option<KeptLeaf>> {
-        let Some((path, start)) = self.seek(from)? else { return Ok(None) };
-        let page = self.pages.kept(path.leaf)?.ok_or(Error::Corrupt)?;
+        let mut leaf = self.leaf(from)?;
+        let (mut start, count) = self.place_in(leaf, from)?;
+        // Mostly there is an entry in the leaf that the key itself belongs to.
+        if start == count {
+            let mut path = Path::at(self.root);
+            let Some(first) = self.seek(&mut path, from)? else { return Ok(None) };
+            (leaf, start) = (path.leaf, first);
+        }
+        let page = self.pages.kept(leaf)?.ok_or(Error::Corrupt)?;
         Ok(Some(KeptLeaf { page, start }))
+    }
+
+    /// Where in a leaf the first entry from `from` on is or would be, and how many there are.
+    fn place_in(&self, leaf: PageId, from: &[u8]) -> Result<(usize, usize)> {
+        let bytes = self.pages.get(leaf)?;
+        let node = Node::parse(&bytes, 0)?;
+        Ok((node.find(from)?.unwrap_or_else(|at| at), node.count()))
     }
 
     /// Calls `f` with the entry of the greatest key that is not greater than `key`.
     pub fn floor<R>(&self, key: &[u8], f: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
-        let mut path = self.path(key)?;
+        let mut path = Path::at(self.root);
+        self.find_path(&mut path, key)?;
         let place = Node::parse(&*self.pages.get(path.leaf)?, 0)?.find(key)?;
         let end = match place {
             Ok(at) => at + 1,
@@ -173,20 +183,18 @@ impl<P: Pages> Tree<P> {
         let bytes = self.pages.get(path.leaf)?;
         let node = Node::parse(&bytes, 0)?;
         let at = end.min(node.count()).checked_sub(1).ok_or(Error::Corrupt)?;
-        Ok(Some(f(&node.key(at)?, node.value(at)?)))
+        let mut found = KeyBuf::new();
+        let value = node.key(at, &mut found)?;
+        Ok(Some(f(&found, value)))
     }
 
-    /// The leaf and the slot of the first entry from `from` on.
-    pub(super) fn seek(&self, from: &[u8]) -> Result<Option<(Path, usize)>> {
-        let mut path = self.path(from)?;
-        let (at, count) = {
-            let bytes = self.pages.get(path.leaf)?;
-            let node = Node::parse(&bytes, 0)?;
-            (node.find(from)?.unwrap_or_else(|at| at), node.count())
-        };
+    /// Goes to the leaf of the first entry from `from` on; its slot.
+    pub(super) fn seek(&self, path: &mut Path, from: &[u8]) -> Result<Option<usize>> {
+        self.find_path(path, from)?;
+        let (at, count) = self.place_in(path.leaf, from)?;
         if at < count {
-            return Ok(Some((path, at)));
+            return Ok(Some(at));
         }
-        Ok(self.next_leaf(&mut path)?.then_some((path, 0)))
+        Ok(self.next_leaf(path)?.then_some(0))
     }
 }

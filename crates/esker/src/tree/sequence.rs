@@ -122,14 +122,14 @@ impl<'a> Sequence<'a> {
         range: Range<usize>,
         level: u8,
         first: PageId,
-        target: &mut Page,
+        mut target: PageMut<'_>,
     ) -> Result<()> {
         if let Some(page) = self.whole_leaf(&range) {
-            *target = *page;
+            target.set(page);
             return Ok(());
         }
         let prefix = self.prefix(&range)?;
-        let mut node = NodeMut::create(PageMut::new(target), level, first, &prefix)?;
+        let mut node = NodeMut::create(target, level, first, &prefix)?;
         let mut at = 0;
         self.each(range, |key, value| {
             let fits = node.insert(at, key, value);
@@ -207,6 +207,7 @@ impl<'a> Sequence<'a> {
         [left, right]: &mut [Page; 2],
     ) -> Result<KeyBuf> {
         let at = self.split_at(level, wish)?;
+        let (left, right) = (PageMut::new(left), PageMut::new(right));
         self.lay(0..at, level, first, left)?;
         let (mut separator, value) = self.entry(at)?;
         if level > 0 {

@@ -1,5 +1,6 @@
 //! Records at hand: every step of a path asks for that of a directory, and most calls for that of the file that was
-//! changed last. And names of directories, which paths lead through again and again.
+//! changed last. And names of directories, which paths lead through again and again; and the name that led nowhere last,
+//! which is likely to be made next.
 //!
 //! Neighbours: `view` and `plan` ask; a commit says what it has changed. Invariant: what is kept is in the tree, or
 //! will be when the commit that says so ends well: what was found before anything changed is not kept after that.
@@ -28,6 +29,21 @@ struct Named {
     entry: Entry,
 }
 
+/// A name that led nowhere.
+struct Absent {
+    dir: Ino,
+    name: [u8; NAME_LEN],
+    len: usize,
+    /// As long as nothing changes.
+    since: u64,
+}
+
+/// Whether a name is this one.
+#[inline]
+fn is_name(known: &[u8; NAME_LEN], len: usize, name: &[u8]) -> bool {
+    known.get(..len).is_some_and(|known| len == name.len() && short::same(known, name))
+}
+
 /// An inode's record.
 #[derive(Clone, Copy)]
 struct Place {
@@ -43,6 +59,7 @@ const NOTHING: Place = Place { ino: 0, record: Record::NONE };
 pub struct Known {
     places: Box<[Place]>,
     names: [Option<Named>; NAMES],
+    absent: Absent,
     /// How often something was changed.
     changes: u64,
 }
@@ -51,7 +68,8 @@ impl Known {
     /// Of none.
     pub fn new() -> Self {
         let names = core::array::from_fn(|_| None);
-        Self { places: alloc::vec![NOTHING; PLACES].into(), names, changes: 0 }
+        let absent = Absent { dir: Ino(0), name: [0; NAME_LEN], len: 0, since: u64::MAX };
+        Self { places: alloc::vec![NOTHING; PLACES].into(), names, absent, changes: 0 }
     }
 
     #[inline]
@@ -79,9 +97,24 @@ impl Known {
     #[inline]
     pub fn entry(&self, dir: Ino, name: &[u8]) -> Option<Entry> {
         let named = self.names[Self::name_place(dir, name)].as_ref()?;
-        let known = named.name.get(..named.len)?;
-        let found = named.dir == dir && known.len() == name.len() && short::same(known, name);
+        let found = named.dir == dir && is_name(&named.name, named.len, name);
         found.then_some(named.entry)
+    }
+
+    /// Whether a name is known to lead nowhere.
+    #[inline]
+    pub fn is_absent(&self, dir: Ino, name: &[u8]) -> bool {
+        let Absent { dir: known_dir, name: known, len, since } = &self.absent;
+        *since == self.changes && *known_dir == dir && is_name(known, *len, name)
+    }
+
+    /// Keeps that a name led nowhere `since` then.
+    #[inline]
+    pub fn put_absent(&mut self, dir: Ino, name: &[u8], since: u64) {
+        if let Some(known) = self.absent.name.get_mut(..name.len()) {
+            short::copy(known, name);
+            (self.absent.dir, self.absent.len, self.absent.since) = (dir, name.len(), since);
+        }
     }
 
     /// Keeps what a directory's name led to `since` then, if nothing was changed meanwhile.

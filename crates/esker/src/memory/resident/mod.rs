@@ -192,8 +192,8 @@ impl<M: Memory> Base for Resident<M> {
 
     const GROUPS: usize = 1;
     const LASTING: bool = true;
-    const AHEAD_SHIFT: u32 = 0;
     // A commit that grows a file costs as much as 300 small appends that need none.
+    const AHEAD_EIGHTHS: u64 = 24;
     const AHEAD_MIN: u64 = (64 << 10) / GRANULE;
 
     #[inline]
@@ -296,13 +296,20 @@ impl<M: Memory> Base for Resident<M> {
             if let Some(entry) = known.entry(dir, name) {
                 return Ok(entry);
             }
+            if known.is_absent(dir, name) {
+                return Err(Error::NotFound);
+            }
             known.since()
         };
-        let entry = find()?;
-        if entry.kind == Kind::Directory {
-            known.lock().put_entry(dir, name, entry, since);
+        let found = find();
+        match found {
+            Ok(entry) if entry.kind == Kind::Directory => {
+                known.lock().put_entry(dir, name, entry, since);
+            }
+            Err(Error::NotFound) => known.lock().put_absent(dir, name, since),
+            _ => {}
         }
-        Ok(entry)
+        found
     }
 
     fn finish(home: &Home<Self>, state: &mut MutexGuard<'_, State>) -> Result<()> {
@@ -320,7 +327,7 @@ impl<M: Memory> Base for Resident<M> {
         home.memory().sync()
     }
 
-    #[inline]
+    #[inline(always)]
     fn rewrite(home: &Home<Self>, ino: Ino, at: u64, source: &[u8], now: Time) -> Result<bool> {
         home.rewrite_warm(ino, at, source, now)
     }

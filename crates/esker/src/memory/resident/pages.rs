@@ -209,7 +209,8 @@ impl<M: Memory> Pages for ResidentPages<M> {
 
     fn allocate(&mut self) -> Result<PageId> {
         let id = self.pool.take()?;
-        self.cache.get_mut().begin(id)?;
+        let memory = &self.pool.memory;
+        self.cache.get_mut().begin(id, |page| memory.read(place(id), page))?;
         Ok(PageId(id))
     }
 
@@ -224,8 +225,8 @@ impl<M: Memory> Pages for ResidentPages<M> {
 }
 
 impl<M: Memory> Sheets for ResidentPages<M> {
-    /// 512 KiB of them, once they are needed.
-    const HINTS: usize = 65536;
+    /// 1 MiB of them, once they are needed.
+    const HINTS: usize = 131_072;
 
     fn overdraft(&mut self, _: bool) {}
 

@@ -30,24 +30,31 @@ const PLACES_MAX: usize = 4096;
 const PIECES: usize = 7;
 
 /// Bytes of a file that lie in one piece, ours alone, and where.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Piece {
     from: u64,
     to: u64,
     place: u64,
 }
 
+impl Piece {
+    /// Of no bytes.
+    const NONE: Self = Self { from: 0, to: 0, place: 0 };
+}
+
+/// No clock tells it.
+const NEVER: Time = Time { secs: i64::MIN, nanos: u32::MAX };
+
 /// One inode.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Warm {
+    /// 0 for none.
     ino: u64,
-    /// The generation in which it is warm.
-    since: u64,
     /// Times at which a read and a write leave the attributes as they are.
-    read: Option<Time>,
-    written: Option<Time>,
+    read: Time,
+    written: Time,
     size: u64,
-    /// Bytes of the file that lie in one piece, ours alone, and where.
+    /// Bytes of the file that lie in one piece, ours alone, and that a file may have; and where.
     from: u64,
     to: u64,
     place: u64,
@@ -60,28 +67,48 @@ struct Warm {
     fetched: u64,
 }
 
+impl Warm {
+    /// Of no inode.
+    const COLD: Self = Self {
+        ino: 0,
+        read: NEVER,
+        written: NEVER,
+        size: 0,
+        from: 0,
+        to: 0,
+        place: 0,
+        before: [Piece::NONE; PIECES],
+        leaf: 0,
+        size_place: 0,
+        fetched: u64::MAX,
+    };
+}
+
 /// What a commit has to itself.
 pub struct State {
     /// As the memory has it.
     pub superblock: Superblock,
-    /// Those from before another generation are cold.
-    generation: u64,
     layout: u64,
     /// A power of two, each for the inodes of one number modulo it.
     warm: Vec<Warm>,
+    /// None of them is warm.
+    cold: bool,
     /// A file without bytes, and when a write leaves its attributes as they are: most get theirs when they are made.
     fresh: Option<(Ino, Time)>,
 }
 
 impl State {
     pub fn new(superblock: Superblock) -> Self {
-        let warm = alloc::vec![Warm::default(); PLACES];
-        Self { superblock, generation: 1, layout: 0, warm, fresh: None }
+        let warm = alloc::vec![Warm::COLD; PLACES];
+        Self { superblock, layout: 0, warm, cold: true, fresh: None }
     }
 
     /// All are cold.
-    pub const fn cool_all(&mut self) {
-        self.generation += 1;
+    pub fn cool_all(&mut self) {
+        if !self.cold {
+            self.warm.iter_mut().for_each(|warm| warm.ino = 0);
+            self.cold = true;
+        }
         self.fresh = None;
     }
 
@@ -96,7 +123,7 @@ impl State {
     }
 
     /// Values lie where they did as long as the layout is the same.
-    pub const fn moved_to(&mut self, layout: u64) {
+    pub fn moved_to(&mut self, layout: u64) {
         if self.layout != layout {
             self.layout = layout;
             self.cool_all();
@@ -107,7 +134,7 @@ impl State {
     fn place(&mut self, ino: Ino) -> Option<&mut Warm> {
         let index = self.index(ino.0);
         let warm = self.warm.get_mut(index)?;
-        (warm.ino == ino.0 && warm.since == self.generation).then_some(warm)
+        (warm.ino == ino.0).then_some(warm)
     }
 
     #[inline]
@@ -118,18 +145,19 @@ impl State {
     /// Puts an inode into its place; if another is warm there, both find one among twice as many, as long as there may
     /// be more.
     fn put(&mut self, warm: Warm) {
+        self.cold = false;
         loop {
             let index = self.index(warm.ino);
             let known = &mut self.warm[index];
-            let other = known.ino != 0 && known.ino != warm.ino && known.since == self.generation;
+            let other = known.ino != 0 && known.ino != warm.ino;
             if !other || self.warm.len() >= PLACES_MAX {
                 self.warm[index] = warm;
                 return;
             }
-            let more = alloc::vec![Warm::default(); self.warm.len() * 2];
+            let more = alloc::vec![Warm::COLD; self.warm.len() * 2];
             for old in core::mem::replace(&mut self.warm, more) {
                 // Two that had places of their own have them here.
-                if old.ino != 0 && old.since == self.generation {
+                if old.ino != 0 {
                     let index = self.index(old.ino);
                     self.warm[index] = old;
                 }
@@ -140,27 +168,24 @@ impl State {
 
 impl<M: Memory> Home<Resident<M>> {
     /// See [`crate::store::Store::rewrite`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn rewrite_warm(&self, ino: Ino, at: u64, source: &[u8], now: Time) -> Result<bool> {
         let mut state = self.space.base.state.lock();
-        let Some(warm) = state.place(ino).filter(|warm| warm.written == Some(now)) else {
+        let Some(warm) = state.place(ino).filter(|warm| warm.written == now) else {
             let fresh = state.fresh == Some((ino, now));
             drop(state);
             return if fresh { self.fill_fresh(ino, at, source, now) } else { Ok(false) };
         };
-        let end = at + source.len() as u64;
-        if at > warm.size || end > self.file_size_max {
+        if at > warm.size {
             return Ok(false);
         }
+        let end = at + source.len() as u64;
         let memory = self.memory();
         if at >= warm.from && end <= warm.to {
             memory.write(warm.place + (at - warm.from), source)?;
         } else {
-            let Some((first, cut)) = self.find_pieces(warm, at, end)? else { return Ok(false) };
-            let (before, behind) = source.split_at(cut);
-            memory.write(first, before)?;
-            if !behind.is_empty() {
-                memory.write(warm.place, behind)?;
+            if !self.write_pieces(warm, at, source)? {
+                return Ok(false);
             }
         }
         if end > warm.size {
@@ -171,13 +196,32 @@ impl<M: Memory> Home<Resident<M>> {
             let fetched = self.space.base.pool.fetched.load(Ordering::SeqCst);
             if warm.fetched != fetched {
                 warm.fetched = fetched;
-                if let Some(tree) = self.trees[0].read().tree() {
-                    tree.pages().let_go(PageId(warm.leaf));
-                }
-                self.space.base.known.lock().forget(ino);
+                self.let_go(ino, PageId(warm.leaf));
             }
         }
         memory.whole()?;
+        Ok(true)
+    }
+
+    /// What is at hand of a record that changed in the memory is looked up anew.
+    #[cold]
+    fn let_go(&self, ino: Ino, leaf: PageId) {
+        if let Some(tree) = self.trees[0].read().tree() {
+            tree.pages().let_go(leaf);
+        }
+        self.space.base.known.lock().forget(ino);
+    }
+
+    /// Writes bytes that lie in another piece than those before, or in two; `false` if they do not.
+    #[cold]
+    fn write_pieces(&self, warm: &mut Warm, at: u64, source: &[u8]) -> Result<bool> {
+        let end = at + source.len() as u64;
+        let Some((first, cut)) = self.find_pieces(warm, at, end)? else { return Ok(false) };
+        let (before, behind) = source.split_at(cut);
+        self.memory().write(first, before)?;
+        if !behind.is_empty() {
+            self.memory().write(warm.place, behind)?;
+        }
         Ok(true)
     }
 
@@ -193,7 +237,8 @@ impl<M: Memory> Home<Resident<M>> {
             Some(known) if known.own == 0 && known.size == 0 => record.assign(known),
             _ => return Ok(false),
         }
-        if at > 0 || len > self.file_size_max || source.len() > INLINE_LEN_MAX {
+        let fits = len > 0 && len <= self.file_size_max && source.len() <= INLINE_LEN_MAX;
+        if at > 0 || !fits {
             return Ok(false);
         }
         (record.size, record.inline_len) = (len, source.len() as u16);
@@ -210,7 +255,7 @@ impl<M: Memory> Home<Resident<M>> {
         now: Time,
     ) -> Result<Option<usize>> {
         let mut state = self.space.base.state.lock();
-        let Some(warm) = state.place(ino).filter(|warm| warm.read == Some(now)) else {
+        let Some(warm) = state.place(ino).filter(|warm| warm.read == now) else {
             return Ok(None);
         };
         let len = warm.size.saturating_sub(at).min(target.len() as u64);
@@ -272,15 +317,14 @@ impl<M: Memory> Home<Resident<M>> {
         }
         warm.before.rotate_right(1);
         warm.before[0] = last;
-        (warm.from, warm.to) = (start * GRANULE, stop * GRANULE);
+        (warm.from, warm.to) = (start * GRANULE, (stop * GRANULE).min(self.file_size_max));
         warm.place = (extent.place + (start - extent.start)) * GRANULE;
-        Ok(true)
+        Ok(at < warm.to)
     }
 
     /// See [`crate::store::View::warm`].
     pub(super) fn warm_up(&self, ino: Ino, after: Use, now: Time) {
         let mut state = self.space.base.state.lock();
-        let generation = state.generation;
         if state.place(ino).is_none() {
             // Bytes in the record itself are quick to reach, and to change is to write it anew.
             match self.record(ino, |record| (record.own, record.size)) {
@@ -300,19 +344,17 @@ impl<M: Memory> Home<Resident<M>> {
             let Some(Ok(Some(Ok((record, leaf, offset))))) = tree.tree().map(find) else { return };
             state.put(Warm {
                 ino: ino.0,
-                since: generation,
                 size: record.size,
                 leaf: leaf.0,
                 size_place: u64::from(leaf.0) * PAGE_SIZE as u64
                     + (offset + Record::SIZE_OFFSET) as u64,
-                fetched: u64::MAX,
-                ..Warm::default()
+                ..Warm::COLD
             });
         }
         let Some(warm) = state.place(ino) else { return };
         match after {
-            Use::Read => warm.read = Some(now),
-            Use::Write => warm.written = Some(now),
+            Use::Read => warm.read = now,
+            Use::Write => warm.written = now,
         }
     }
 }
