@@ -7,4 +7,5 @@ mod concurrent;
 mod embedded;
 mod memories;
 mod model;
+mod player;
 mod scenes;
