@@ -534,6 +534,25 @@ fn slabs_are_as_good_as_single_pages() {
     assert_eq!(budget.used(), 0);
 }
 
+/// Removes a key, from where it was seen or from a spot that may be wrong, and some of those behind it.
+fn remove_in_order(
+    tree: &mut Tree<HeapPages>,
+    model: &mut Model,
+    (finger, spot): (&mut Finger, Option<Spot>),
+    key: Vec<u8>,
+    rng: &mut Rng,
+) {
+    let found = tree.get_from(None, Spot::NONE, &key, |_| ()).unwrap();
+    let spot = found.map(|(_, spot)| spot).filter(|_| rng.below(2) == 0).or(spot);
+    let removed = tree.remove_from(spot, finger, &key).unwrap();
+    assert_eq!(removed.is_some(), model.remove(&key).is_some());
+    let behind: Vec<_> = model.range(key..).map(|(key, _)| key.clone()).take(3).collect();
+    for key in behind.iter().take(rng.below(4)) {
+        assert!(tree.remove_from(None, finger, key).unwrap().is_some());
+        model.remove(key);
+    }
+}
+
 /// Whatever leaf is asked first, the answer is the map's.
 #[test]
 fn fingers_only_save_steps() {
@@ -562,12 +581,8 @@ fn fingers_only_save_steps() {
                         Ok(_) => {
                             let known = model.insert(key.clone(), value);
                             assert!(!fresh || known.is_none());
-                            let put = tree.get_from(
-                                Some(finger.spot()),
-                                finger.gap(),
-                                &key,
-                                <[u8]>::to_vec,
-                            );
+                            let (spot, gap) = (finger.spot(), finger.gap());
+                            let put = tree.get_from(Some(spot), gap, &key, <[u8]>::to_vec);
                             assert_eq!(put.unwrap().map(|found| found.0).as_ref(), model.get(&key));
                         }
                     }
@@ -597,18 +612,8 @@ fn fingers_only_save_steps() {
                     assert_eq!(gone, known);
                 }
                 _ => {
-                    let found = tree.get_from(None, Spot::NONE, &key, |_| ()).unwrap();
-                    let spot = found.map(|(_, spot)| spot).filter(|_| rng.below(2) == 0).or(spot);
                     let spot = spot.filter(|_| rng.below(2) == 0);
-                    let removed = tree.remove_from(spot, finger, &key).unwrap();
-                    assert_eq!(removed.is_some(), model.remove(&key).is_some());
-                    // Those behind it follow.
-                    for _ in 0..rng.below(4) {
-                        let next = model.range(key.clone()..).next().map(|(next, _)| next.clone());
-                        let Some(next) = next else { break };
-                        assert!(tree.remove_from(None, finger, &next).unwrap().is_some());
-                        model.remove(&next);
-                    }
+                    remove_in_order(&mut tree, &mut model, (finger, spot), key, &mut rng);
                 }
             }
         }

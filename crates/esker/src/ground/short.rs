@@ -100,8 +100,8 @@ fn copy_parts(target: &mut [u8], source: &[u8]) {
     }
 }
 
-/// How two different words of bytes sort: as the first bytes do that differ, which to find takes less than to put all of
-/// them into their order.
+/// How two different words of bytes sort: as the first bytes do that differ, which takes less to find than to put all
+/// of them into their order.
 #[inline]
 fn order_different(a: u64, b: u64) -> Ordering {
     let shift = (a ^ b).trailing_zeros() & !7;

@@ -161,8 +161,8 @@ impl<'a> NodeMut<'a> {
         true
     }
 
-    /// A new entry at `index` that begins otherwise than all others, if it fits without moving cells that are not: these
-    /// are written anew under what they have in common with it.
+    /// A new entry at `index` that begins otherwise than all others, if there is room to write the cells of these
+    /// anew, under what they have in common with it.
     pub fn insert_other(&mut self, index: usize, key: &[u8], value: &[u8]) -> Result<bool> {
         let prefix = self.header.prefix();
         let common_len = common_len(&self.page[prefix.clone()], key);

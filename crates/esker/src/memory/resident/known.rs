@@ -1,6 +1,6 @@
 //! Records at hand: every step of a path asks for that of a directory, and most calls for that of the file that was
-//! changed last. And names of directories, which paths lead through again and again; and the name that led nowhere last,
-//! which is likely to be made next.
+//! changed last. And names of directories, which paths lead through again and again; and the name that led nowhere
+//! last, which is likely to be made next.
 //!
 //! Neighbours: `view` and `plan` ask; a commit says what it has changed. Invariant: what is kept is in the tree, or
 //! will be when the commit that says so ends well: what was found before anything changed is not kept after that.
