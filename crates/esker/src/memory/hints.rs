@@ -13,10 +13,10 @@ use crate::tree::{PageId, Spot};
 const PLACES_MIN: usize = 4096;
 /// Of so many places one is taken before there are more, or else keys would take each other's.
 const LOAD: usize = 8;
-/// Bits of a hint that are a page's, and behind them a slot's, and what tells keys apart that share their places.
+/// Bits of a hint that are a page's, behind them a slot's, and what tells keys apart that share their places.
 const PAGE_BITS: u32 = 32;
 const SLOT_BITS: u32 = 12;
-const TAG_BITS: u32 = 8;
+const TAG_BITS: u32 = 12;
 /// The slots of a page can be told.
 const SLOTS: usize = 1 << SLOT_BITS;
 /// Ages that can be told apart.
@@ -24,8 +24,8 @@ const AGES: u64 = 1 << (u64::BITS - PAGE_BITS - SLOT_BITS - TAG_BITS);
 
 const _: () = assert!(SLOTS > crate::limits::PAGE_SIZE / crate::tree::NodeSlot::SIZE);
 
-/// Hints by what a key mixes to, which has one of two neighbouring places. Each is a page, a slot, a tag of its key,
-/// and the age in which it was noted.
+/// Hints by what a key mixes to, which has one of two neighbouring places. Each is a page, a slot, a tag of its key (the
+/// bits behind those that number the fewest places), and the age in which it was noted.
 pub(super) struct Hints {
     /// None, or a power of two.
     places: Box<[AtomicU64]>,
@@ -53,11 +53,16 @@ impl Hints {
     pub(super) fn widen(&mut self) {
         if *self.noted.get_mut() >= self.places.len() / LOAD && self.places.len() < self.places_max
         {
-            // Each to all places that its key may have now.
-            let (known, count) = (&self.places, (self.places.len() * 4).min(self.places_max));
-            let place =
-                |index: usize| AtomicU64::new(known[index & (known.len() - 1)].load(Relaxed));
-            self.places = (0..count).map(place).collect();
+            let more = places((self.places.len() * 4).min(self.places_max));
+            let known = core::mem::replace(&mut self.places, more);
+            // The tag has the bits of the number that a place has from now on.
+            let (bits, last) = (known.len().ilog2(), self.places.len() - 1);
+            for (index, place) in known.iter().enumerate() {
+                let hint = place.load(Relaxed);
+                let tag = (hint >> (PAGE_BITS + SLOT_BITS)) as usize % (1 << TAG_BITS);
+                let index = index | tag >> (bits - PLACES_MIN.ilog2()) << bits & last;
+                *self.places[index].get_mut() = hint;
+            }
         }
     }
 
@@ -73,7 +78,8 @@ impl Hints {
         let sum = mix(sum.rotate_left(29), last);
         let first = (sum >> 32) as usize & self.places.len().wrapping_sub(1);
         let places = [self.places.get(first)?, self.places.get(first ^ 1)?];
-        Some((places, sum >> (u64::BITS - TAG_BITS)))
+        let tag = sum >> (32 + PLACES_MIN.ilog2()) & ((1 << TAG_BITS) - 1);
+        Some((places, tag))
     }
 
     /// The bits of a hint behind its page and slot.
@@ -140,15 +146,19 @@ mod tests {
         hints.age = AGES - 1;
         hints.forget();
         assert_eq!((hints.age, hints.get(b"old")), (1, None), "ages begin anew without hints");
-        let keys = || (0..8_u64).map(u64::to_be_bytes);
+        let mut hints = Hints::new(PLACES_MIN);
+        let keys = || (0..(PLACES_MIN / LOAD) as u64).map(u64::to_be_bytes);
         keys().for_each(|key| hints.note(&key, spot(7, 1)));
-        hints.widen();
-        assert_eq!(hints.places.len(), 64, "no more");
-        assert!(keys().all(|key| hints.get(&key) == Some(spot(7, 1))));
-        hints.places_max = 1024;
-        hints.widen();
-        assert_eq!(hints.places.len(), 256);
-        assert!(keys().all(|key| hints.get(&key) == Some(spot(7, 1))), "they came along");
+        let known = |hints: &Hints| keys().filter(|key| hints.get(key).is_some()).count();
+        assert!(known(&hints) > PLACES_MIN / LOAD * 9 / 10, "few take another's place");
+        for (places_max, len) in [(1, 1), (4, 4), (32, 16), (32, 32)] {
+            *hints.noted.get_mut() = usize::MAX;
+            hints.places_max = PLACES_MIN * places_max;
+            let before = known(&hints);
+            hints.widen();
+            assert_eq!(hints.places.len(), PLACES_MIN * len, "{places_max}");
+            assert_eq!(known(&hints), before, "all came along");
+        }
         // Two that share their places do not take each other's.
         let crowded = Hints::new(2);
         (0..2).for_each(|leaf| crowded.note(&[leaf], spot(u32::from(leaf), 3)));

@@ -215,14 +215,13 @@ impl<S: Store> Fs<S> {
         source: &[u8],
         kill_priv: bool,
     ) -> Result<usize> {
-        let rewritten = {
+        if self.store.warms() {
             let _inode = self.locks.write(ino);
-            self.store.warms() && self.store.rewrite(ino, at, source, now)?
-        };
-        match rewritten {
-            true => Ok(source.len()),
-            false => self.write_cold(ino, at, source, kill_priv),
+            if self.store.rewrite(ino, at, source, now)? {
+                return Ok(source.len());
+            }
         }
+        self.write_cold(ino, at, source, kill_priv)
     }
 
     /// The same for an inode that is not warm: apart, so that the rest is short.
