@@ -8,7 +8,9 @@ use std::sync::Arc;
 use esker_image::{Depth, Thing, verify};
 use esker_stone::{Codec, ReadAt, Superblock};
 
-use kit::{noise, nothing_wrong, open, open_with, options, pack, pack_sounds, picture};
+use kit::{
+    noise, nothing_wrong, open, open_with, options, pack, pack_sounds, pack_streams, picture,
+};
 
 /// An image with bytes changed in place.
 struct Changed {
@@ -34,12 +36,13 @@ impl ReadAt for Changed {
 
 #[test]
 fn every_single_bit_flip_of_a_small_image_gives_right_bytes_or_an_error() {
-    for (codec, step, sounds) in
-        [(Codec::Zstd, 1, false), (Codec::None, 11, false), (Codec::Zstd, 3, true)]
+    for (codec, step, which) in
+        [(Codec::Zstd, 1, 0), (Codec::None, 11, 0), (Codec::Zstd, 3, 1), (Codec::Zstd, 9973, 2)]
     {
-        let image = Arc::new(match sounds {
-            true => pack_sounds(options(codec, 1)),
-            false => pack(options(codec, 1), false),
+        let image = Arc::new(match which {
+            0 => pack(options(codec, 1), false),
+            1 => pack_sounds(options(codec, 1)),
+            _ => pack_streams(options(codec, 1)),
         });
         let right = picture(&open(image.to_vec()).unwrap()).unwrap();
         let mut harmless = 0;
@@ -57,7 +60,7 @@ fn every_single_bit_flip_of_a_small_image_gives_right_bytes_or_an_error() {
         }
         // Roots and superblocks are there twice: a flip in either copy costs nothing.
         assert!(
-            sounds || harmless > image.len() * 8 / step / 3,
+            which > 0 || harmless > image.len() * 8 / step / 3,
             "{harmless} of {}",
             image.len() * 8
         );

@@ -19,10 +19,10 @@ use esker_stone::rows::inodes::{Inode, Inodes};
 use esker_stone::rows::names::{Named, Names};
 use esker_stone::rows::xattrs::{Xattr, Xattrs};
 use esker_stone::superblock::DATA;
-use esker_stone::{Codec, Superblock};
+use esker_stone::{Codec, Setting, Superblock};
 
 use kit::parts::{Parts, WRITING, put_together, put_together_with, take_apart};
-use kit::{Picture, open, open_with, options, pack, pack_sounds, picture};
+use kit::{Picture, open, open_with, options, pack, pack_sounds, pack_streams, picture};
 
 /// More than this at any time is too much for images of some hundred KiB: a block may be as long as the format allows,
 /// and its base too, but no more of them are needed at once.
@@ -218,7 +218,8 @@ fn change_block(parts: &mut Parts, dice: &mut Dice) {
     let name = BlockName { segment: DATA, slot: first.wrapping_add(at as u32) };
     let row = &mut rows[at];
     let place = row.at as usize..row.at as usize + row.stored as usize;
-    match dice.below(6) {
+    match dice.below(8) {
+        6 => row.recipe = dice.short(row.recipe),
         0 => row.plain = dice.short(row.plain),
         1 => row.codec = Codec::ALL[dice.below(Codec::ALL.len())],
         2 => {
@@ -227,6 +228,7 @@ fn change_block(parts: &mut Parts, dice: &mut Dice) {
             rows[at].base = Some(BlockName { segment, slot });
         }
         3 => row.hash = None,
+        7 => change_recipe(row, name, parts.data.get_mut(place), dice),
         _ => {
             let Some(stored) = parts.data.get_mut(place) else { return };
             let mut spoiled = stored.to_vec();
@@ -237,6 +239,22 @@ fn change_block(parts: &mut Parts, dice: &mut Dice) {
         }
     }
     leaf.plain = Blocks::encode(first, &rows, WRITING.measure());
+}
+
+/// Changes the recipe of a block, which stays stored at the same place.
+fn change_recipe(row: &mut BlockRow, name: BlockName, stored: Option<&mut [u8]>, dice: &mut Dice) {
+    let Some(stored) = stored else { return };
+    let Ok(mut recipe) = row.open_recipe(stored.to_vec()) else { return };
+    dice.spoil(&mut recipe);
+    let coded = Setting::new(Codec::Zstd, 3).encode(&recipe, &[]);
+    let Ok((codec, mut coded)) = coded else { return };
+    if coded.len() > stored.len() {
+        return;
+    }
+    (row.codec, row.recipe, row.stored) = (codec, recipe.len() as u32, coded.len() as u32);
+    row.checksums = BlockRow::covered(name).checksums(&coded);
+    coded.resize(stored.len(), 0);
+    stored.copy_from_slice(&coded);
 }
 
 fn change(parts: &mut Parts, dice: &mut Dice) {
@@ -362,6 +380,7 @@ fn sources() -> Vec<Parts> {
         all.push(parts);
     }
     all.push(take_apart(&pack_sounds(options(Codec::Zstd, 1))));
+    all.push(take_apart(&pack_streams(options(Codec::Zstd, 1))));
     all.push(take_apart(&pack(options(Codec::Zstd, 1), true)));
     all
 }

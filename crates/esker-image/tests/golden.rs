@@ -9,7 +9,7 @@ use esker_image::pack::{Options, Sharing};
 use esker_image::{Depth, verify};
 use esker_stone::{Codec, Superblock, hex};
 
-use kit::{Picture, open, options, pack, pack_sounds, picture};
+use kit::{Picture, open, options, pack, pack_sounds, pack_streams, picture};
 
 /// Each golden image, how it was packed, and the name that it must have.
 const GOLDEN: [(&str, Codec, i32, &str); 5] = [
@@ -53,6 +53,10 @@ const SOUNDS: (&str, &str) =
 const SHARED: (&str, &str) =
     ("v1-shared.esker", "2dbffef3aaf67c179b13860c1258912bacaa4f323de6bd8014d63229980d03b7");
 
+/// One with blocks that are made of text in others, and the name that it must have.
+const STREAMS: (&str, &str) =
+    ("v1-streams.esker", "f57733a6603475f5cdcb3b278acf99ff50c8e66742aaba0793d0a7e9ac0e9adb");
+
 /// What is in a golden image. It is written first where that was asked for, and is not there.
 fn read(file: &str, name: &str, pack: impl Fn() -> Vec<u8>) -> Picture {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
@@ -93,5 +97,12 @@ fn an_old_image_whose_blocks_share_bases_is_read_as_it_was_written() {
     let small = Options { block_len: 256, sharing, ..options(Codec::Zstd, 19) };
     let right = picture(&open(pack(options(Codec::None, 0), false)).unwrap()).unwrap();
     let found = read(SHARED.0, SHARED.1, || pack(small.clone(), false));
+    assert!(found == right);
+}
+
+#[test]
+fn an_old_image_with_blocks_that_are_made_is_read_as_it_was_written() {
+    let right = picture(&open(pack_streams(options(Codec::None, 0))).unwrap()).unwrap();
+    let found = read(STREAMS.0, STREAMS.1, || pack_streams(options(Codec::Zstd, 19)));
     assert!(found == right);
 }

@@ -6,9 +6,13 @@ use esker::store::View as _;
 use esker::{Error, Ino, Name, XattrName};
 use esker_image::pack::{Category, LEVELS, Options, Packer, Sharing, copy};
 use esker_image::{Cache, Depth, Image, verify};
+use esker_stone::rows::extents::Piece;
 use esker_stone::{Codec, Start, Transform};
 
-use kit::{open, open_with, options, pack, pack_sounds, pack_versions, picture, shared};
+use kit::{
+    STREAMS, open, open_with, options, pack, pack_sounds, pack_streams, pack_versions, picture,
+    shared,
+};
 
 #[test]
 fn a_rich_tree_reads_as_it_was_packed_with_every_codec() {
@@ -126,6 +130,54 @@ fn categories_part_ways_and_come_out_as_they_went_in() {
         found,
         right.map(|(category, transform, codec)| (category.number(), transform, codec))
     );
+}
+
+#[test]
+fn streams_are_stored_as_their_text_and_made_again() {
+    let alone = Options { unpack: false, ..options(Codec::Zstd, 9) };
+    let right = open(pack_streams(alone)).unwrap();
+    for small in [false, true] {
+        let usual = options(Codec::Zstd, 9);
+        let (block_len, alike) = if small { (4096, false) } else { (64 << 10, true) };
+        let bytes = pack_streams(Options { block_len, alike, ..usual });
+        for cache in [0, 8 << 20] {
+            let image = open_with(Box::new(bytes.clone()), cache).unwrap();
+            assert!(picture(&image).unwrap() == picture(&right).unwrap());
+            assert_eq!(verify(&image, Depth::Plain, &mut |_| {}).findings, []);
+        }
+        let image = open(bytes.clone()).unwrap();
+        for (name, stream) in STREAMS {
+            let ino = image.entry(Ino::ROOT, Name::parse(name.as_bytes()).unwrap()).unwrap().ino;
+            let places = image.places(ino, stream.len() as u64, 0, stream.len() as u64).unwrap();
+            let made = |piece: &Piece| {
+                let row = image.block_row(piece.place.unwrap().block).unwrap();
+                if row.recipe > 0 { piece.len } else { 0 }
+            };
+            let places = places.unwrap();
+            let recipe =
+                |piece: &Piece| image.block_row(piece.place.unwrap().block).unwrap().recipe;
+            let recipes: u64 = places.iter().map(|piece| u64::from(recipe(piece))).sum();
+            // The encoder was guessed: hardly anything has to be told.
+            assert!(small || recipes < 1500, "{name}: recipes of {recipes} bytes");
+            let made: u64 = places.iter().map(made).sum();
+            // But for the file in the zip file that is stored as it is.
+            assert!(made + 3200 > stream.len() as u64, "{name}: {made} of {}", stream.len());
+            for at in (0..stream.len()).step_by(1777) {
+                let mut some = [0; 100];
+                let len = image.read(ino, at as u64, &mut some).unwrap();
+                assert_eq!(some[..len], stream[at..stream.len().min(at + 100)]);
+            }
+        }
+        assert!(
+            bytes
+                == pack_streams(Options {
+                    block_len,
+                    alike,
+                    threads: 1,
+                    ..options(Codec::Zstd, 9)
+                })
+        );
+    }
 }
 
 #[test]

@@ -108,7 +108,8 @@ pub(crate) fn put_varint(mut value: u64, target: &mut Vec<u8>) {
     target.push(value as u8);
 }
 
-fn take_varint(bytes: &mut &[u8]) -> Result<u64> {
+/// Takes a LEB128 number from the front.
+pub(crate) fn take_varint(bytes: &mut &[u8]) -> Result<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first().ok_or(Damage::Column)?;

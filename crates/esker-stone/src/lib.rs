@@ -14,6 +14,7 @@
 //! | cache.rs | what was decoded, within one limit |
 //! | ahead.rs | what is likely to be asked for next, decoded meanwhile |
 //! | codec/, transform.rs, check.rs | compression, what comes before it, checksums, hashes |
+//! | recipe.rs, deflate/ | blocks that are made of text in other blocks |
 //! | source.rs, error.rs, limits.rs | where bytes come from, what can be wrong with them, how much there may be |
 //!
 //! Invariant: every byte that comes in is hostile until it was checked; nothing panics on any of them.
@@ -25,12 +26,14 @@ pub mod cache;
 pub mod check;
 pub mod codec;
 mod column;
+pub mod deflate;
 mod error;
 mod group;
 pub mod key;
 pub mod layer;
 pub mod limits;
 mod page;
+pub mod recipe;
 pub mod rest;
 pub mod root;
 pub mod rows;
@@ -45,6 +48,7 @@ pub use codec::{Codec, Encoder, Setting, Shared};
 pub use error::{Damage, Error, Result, Unsupported};
 pub use group::{ColumnHead, GroupHead, Measure, groups};
 pub use page::{PageRef, Sealed};
+pub use recipe::Recipe;
 pub use rest::{Rest, Start};
 pub use source::ReadAt;
 pub use superblock::Superblock;

@@ -14,6 +14,12 @@ pub const PAGE_STORED_LEN_MAX: usize = PAGE_LEN_MAX + PAGE_LEN_MAX / 64 + 1024;
 pub const BLOCK_LEN_MAX: usize = 64 << 20;
 /// Most stored bytes of a block.
 pub const BLOCK_STORED_LEN_MAX: usize = BLOCK_LEN_MAX + BLOCK_LEN_MAX / 64 + 1024;
+/// Most bytes of a recipe.
+pub const RECIPE_LEN_MAX: usize = 1 << 20;
+/// Most bytes of the text that a recipe takes.
+pub const RECIPE_TEXT_MAX: usize = 4 << 20;
+/// Most steps of a recipe.
+pub const RECIPE_STEPS_MAX: usize = 4096;
 /// Most pages on the way from a root to a leaf, the leaf not counted.
 pub const LEVELS_MAX: u8 = 8;
 /// Most pages below one inner page.

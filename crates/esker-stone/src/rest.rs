@@ -241,6 +241,14 @@ impl<R: ReadAt> Rest<R> {
         row.open(self.stored_block(name, row)?, base)
     }
 
+    /// The recipe of a block that is made by one.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    pub fn recipe(&self, name: BlockName, row: &BlockRow) -> Result<Vec<u8>> {
+        row.open_recipe(self.stored_block(name, row)?)
+    }
+
     /// The first `len` plain bytes of a block, or all of them where the codec cannot stop early.
     /// Reads and checks no more of the stored bytes than that takes.
     ///
@@ -254,7 +262,7 @@ impl<R: ReadAt> Rest<R> {
         len: usize,
     ) -> Result<Vec<u8>> {
         let whole = row.plain as usize;
-        if len >= whole {
+        if len >= whole || row.recipe > 0 {
             return self.block(name, row, base);
         }
         let place = self.block_place(name, row)?;

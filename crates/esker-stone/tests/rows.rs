@@ -222,6 +222,7 @@ proptest! {
                 transform: Transform::numbered(stored as u64 % 3).unwrap(),
                 base: base.map(|(segment, slot)| BlockName { segment, slot }),
                 checksums: vec![sum; units], hash: hashed.then_some(hash), category,
+                recipe: category % 3 * 100,
             }
         };
         let rows: Vec<_> = rows.into_iter().map(row).collect();

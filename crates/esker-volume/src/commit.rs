@@ -393,6 +393,7 @@ impl<D: Device> Writer<'_, D> {
             checksums: BlockRow::covered(block).checksums(stored),
             hash: None,
             category: 0,
+            recipe: 0,
         });
         *self.lives.entry(block.segment).or_default() += stored.len() as i64;
         self.part.extend_from_slice(stored);

@@ -59,6 +59,10 @@ pub struct Making {
     /// How many threads compress [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Whether files of gzip and zip are stored as the text that is in them, and made again when they are read: from
+    /// level 5 on they are, where that is smaller
+    #[arg(long, value_name = "true|false")]
+    unpack: Option<bool>,
 }
 
 /// What is taken in.
@@ -198,6 +202,7 @@ impl Making {
             let group_len = group.map_or(usual.group_len, |group| group as usize);
             options.sharing = (base_len > 0).then_some(Sharing { base_len, group_len });
         }
+        options.unpack = self.unpack.unwrap_or(options.unpack);
         if let Some(page) = page {
             options.page_len = page as usize;
         }

@@ -77,6 +77,10 @@ pub fn explained(packed: &Packed) -> String {
         None => format!("\n  {} units in the order of their paths", own.units),
         Some(pairs) => format!("\n  {} units, like beside like: {pairs} pairs are", own.units),
     };
+    if own.unpacked > 0 {
+        let (streams, inside) = (size_shown(own.unpacked), size_shown(own.text));
+        text += &format!("\n  streams of deflate: {streams}, stored as {inside} of text");
+    }
     for part in &own.categories {
         text += &format!(
             "\n  {}: {} blocks, {} became {} (1 : {:.1}); {} transformed, {} stored as they are",
@@ -129,6 +133,8 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
         "repeated": packed.choices.repeated,
         "units": packed.choices.units,
         "alike": packed.choices.alike,
+        "unpacked": packed.choices.unpacked,
+        "unpacked_text": packed.choices.text,
         "categories": packed.choices.categories.iter().map(category).collect::<Vec<_>>(),
         "kinds": packed.kinds.iter().map(kind).collect::<Vec<_>>(),
         "slowest": gathered.slowest.all.iter().map(slow).collect::<Vec<_>>(),

@@ -15,10 +15,18 @@ pub enum Category {
     Mono,
     /// The same in two channels.
     Stereo,
+    /// Made of text in other blocks.
+    Made,
+    /// Wanted first when the image is used.
+    Hot,
+    /// Text of streams that were unpacked.
+    Text,
 }
 
 /// Shorter units say too little about themselves.
 const LEN_MIN: usize = 1024;
+/// How hard is tried with text of streams at most.
+const TEXT_LEVEL: i32 = 13;
 /// What is tried on bytes that look like chance.
 pub(super) const TRIAL: Setting = Setting::new(Codec::Zstd, 1);
 /// Whatever shrinks by less than one part in so many is compressed already.
@@ -26,7 +34,11 @@ const GAIN: usize = 50;
 
 impl Category {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Usual, Self::Packed, Self::Mono, Self::Stereo];
+    pub const ALL: [Self; 7] =
+        [Self::Usual, Self::Packed, Self::Mono, Self::Stereo, Self::Made, Self::Hot, Self::Text];
+
+    /// Those of which like is drawn to like, and whose blocks share bases.
+    pub(super) const DRAWN: [Self; 2] = [Self::Usual, Self::Text];
 
     /// The number at rest.
     #[must_use]
@@ -42,13 +54,16 @@ impl Category {
             Self::Packed => "compressed already",
             Self::Mono => "sound in one channel",
             Self::Stereo => "sound in two channels",
+            Self::Made => "made again of its text",
+            Self::Hot => "wanted first",
+            Self::Text => "text of streams of deflate",
         }
     }
 
     /// What is tried on blocks of it before they are compressed.
     pub(super) const fn transform(self) -> Transform {
         match self {
-            Self::Usual | Self::Packed => Transform::None,
+            Self::Usual | Self::Packed | Self::Made | Self::Hot | Self::Text => Transform::None,
             Self::Mono => Transform::Mono,
             Self::Stereo => Transform::Stereo,
         }
@@ -57,7 +72,7 @@ impl Category {
     /// Where units of it begin in a block: at multiples of so many bytes.
     pub(super) const fn alignment(self) -> usize {
         match self {
-            Self::Usual | Self::Packed => 1,
+            Self::Usual | Self::Packed | Self::Made | Self::Hot | Self::Text => 1,
             Self::Mono => 2,
             Self::Stereo => 4,
         }
@@ -69,8 +84,17 @@ impl Category {
         match self {
             // It is cheap, and finds what repeats by chance.
             Self::Packed if !matches!(usual.codec, Codec::None | Codec::Lz4) => TRIAL,
+            // There is a lot of it, and it was compressed worse before.
+            Self::Text if usual.codec == Codec::Zstd => {
+                Setting::new(Codec::Zstd, usual.level.min(TEXT_LEVEL))
+            }
             _ => usual,
         }
+    }
+
+    /// Whether like is drawn to like in it.
+    pub(super) const fn is_drawn(self) -> bool {
+        matches!(self, Self::Usual | Self::Text)
     }
 
     /// That of some bytes.

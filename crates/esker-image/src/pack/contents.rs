@@ -1,14 +1,16 @@
 //! What files hold: each content once, as its parts, and where these came to lie.
 //!
-//! Above: `data`, `packer`, `kinds`. Invariant: a part lies in the spool, in a block that is known already, or is a
-//! hole; every address of the spool is in exactly one unit, and each unit in one block.
+//! Above: `data`, `packer`, `kinds`. Invariant: a part lies in the spool, in a block that is known already, in one that
+//! is made, or is a hole; every address of the spool is in exactly one unit, and each unit in one block.
 
 use std::collections::HashMap;
 
 use esker_stone::check::Hash;
+use esker_stone::recipe::Ingredient;
 use esker_stone::rows::extents::{BlockName, Piece, Place};
 use esker_stone::superblock::DATA;
 
+use super::made::Text;
 use super::units::Units;
 
 /// Bytes that the tables take for each piece or content, in about.
@@ -25,6 +27,8 @@ pub(super) enum Source {
     Again(u64),
     /// In a block that was there before, by its number among these.
     There(u32),
+    /// In a block that is made, by its number among these, and where in it.
+    Made(u32, u32),
 }
 
 /// A stretch of a file.
@@ -59,6 +63,10 @@ pub(super) struct Contents {
     there: Vec<Place>,
     /// Where each unit of the spool came to lie: slot, offset.
     places: Vec<(u32, u32)>,
+    /// The slot of the first block that is made.
+    made_slot: u32,
+    /// Contents that hold the text of others: the other, and the text.
+    texts: Vec<(u32, u32)>,
 }
 
 impl Contents {
@@ -71,6 +79,7 @@ impl Contents {
     pub fn memory(&self) -> u64 {
         let known = self.known.len() + self.pieces.len();
         let parts = self.parts.len() + self.base_parts.len() + self.there.len();
+        let parts = parts + self.texts.len();
         known as u64 * KNOWN_LEN + (parts * size_of::<Part>() + self.places.len() * 8) as u64
     }
 
@@ -89,6 +98,9 @@ impl Contents {
         match (last.source, part.source) {
             (Source::Spool(at), Source::Spool(next)) | (Source::Again(at), Source::Again(next)) => {
                 at + last.len == next
+            }
+            (Source::Made(one, at), Source::Made(other, next)) => {
+                one == other && u64::from(at) + last.len == u64::from(next)
             }
             (Source::There(one), Source::There(other)) => {
                 let (one, other) = (self.there[one as usize], self.there[other as usize]);
@@ -180,13 +192,70 @@ impl Contents {
                 // Inside of a block, whose length fits.
                 self.there(len, Place { offset: place.offset + skip as u32, ..place })
             }
+            // Inside of a block as well.
+            Source::Made(number, at) => {
+                Part { len, source: Source::Made(number, at + skip as u32) }
+            }
             source => Part { len, source },
         }
+    }
+
+    /// A content of its own that is the text of others, of which only the spool holds parts.
+    pub fn text(&mut self, parts: &[Part], pieces: &[(Hash, u64)]) -> u32 {
+        let number = self.ends.len() as u32;
+        self.parts.extend(parts);
+        self.ends.push(self.parts.len() as u32);
+        for &(piece, at) in pieces {
+            self.pieces.entry(piece).or_insert(Seen::Content(number, at));
+        }
+        number
+    }
+
+    /// The parts of a piece that was there before, if they are all in the spool.
+    pub fn seen_in_spool(&mut self, piece: &Hash, len: u64) -> Option<Vec<Part>> {
+        let in_spool = |part: &Part| matches!(part.source, Source::Spool(_) | Source::Again(_));
+        self.seen(piece, len).filter(|parts| parts.iter().all(in_spool))
+    }
+
+    /// A content is made of the text that another one holds.
+    pub fn made_of(&mut self, content: u32, text: u32) {
+        self.texts.push((content, text));
+    }
+
+    /// All texts, each behind the content that is made of it.
+    pub fn texts(&self) -> &[(u32, u32)] {
+        &self.texts
+    }
+
+    /// Whether a content is there under this hash.
+    pub fn knows(&self, own: &Hash) -> bool {
+        self.known.contains_key(own)
     }
 
     /// Where the units came to lie, in their order.
     pub fn lie(&mut self, places: Vec<(u32, u32)>) {
         self.places = places;
+    }
+
+    /// Blocks that are made begin at this slot.
+    pub fn make_from(&mut self, slot: u32) {
+        self.made_slot = slot;
+    }
+
+    /// Where a stretch of a text lies.
+    pub fn ingredients(&self, text: Text, units: &Units) -> Vec<Ingredient> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        let (from, to) = (text.from, text.from + text.len);
+        for piece in self.pieces(text.content, units) {
+            let (start, end) = (from.max(at), to.min(at + piece.len));
+            if let Some(place) = piece.place.filter(|_| start < end) {
+                let offset = place.offset + (start - at) as u32;
+                let len = (end - start) as u32;
+                found.push(Ingredient { slot: place.block.slot, offset, len });
+            }
+            at += piece.len;
+        }
+        found
     }
 
     /// The pieces of a content.
@@ -208,6 +277,10 @@ impl Contents {
                 Source::There(number) => {
                     let place = Some(self.there[number as usize]);
                     pieces.push(Piece { len: part.len, place });
+                }
+                Source::Made(number, offset) => {
+                    let block = BlockName { segment: DATA, slot: self.made_slot + number };
+                    pieces.push(Piece { len: part.len, place: Some(Place { block, offset }) });
                 }
                 Source::Spool(at) | Source::Again(at) => {
                     self.spooled(at, part.len, units, &mut pieces);

@@ -13,20 +13,25 @@ use esker_stone::rows::extents::{BlockName, Piece};
 use esker_stone::superblock::DATA;
 use esker_stone::{Setting, Shared};
 
+use super::alike::Like;
 use super::category::Category;
 use super::contents::{Contents, Part, Source};
 use super::explain::Choices;
 use super::groups::{Group, groups};
+use super::made::Making;
 use super::order::grown;
 use super::pool::{Job, Pool, Written};
 use super::repeats::{Repeats, Stretch};
 use super::spool::{Scratch, Spool};
 use super::units::{UnitId, Units};
+use super::unpack::{FILE_MAX, Streams, begins};
 use super::{Error, Options, Result, Sharing, sound};
 use crate::Image;
 
 /// Plain bytes that are hashed as one, and known again by that.
 pub(super) const PIECE_LEN: usize = 1 << 20;
+/// Bytes beside streams that are kept with what makes these; more are stored as any other.
+const APART_MAX: usize = 1024;
 
 /// Everything about the bytes.
 pub(super) struct Data<W> {
@@ -49,6 +54,9 @@ pub(super) struct Data<W> {
     /// Where units came to lie, those that have a place: which block, by that order, and where in it.
     places: Vec<(u32, u32)>,
     contents: Contents,
+    /// Blocks that are made of text, if streams are unpacked.
+    making: Option<Making>,
+    threads: usize,
     /// What was chosen so far.
     choices: Choices,
     /// Bytes that were there already.
@@ -78,6 +86,28 @@ pub struct Incoming {
     said: Option<Category>,
     size: u64,
     data: u64,
+    /// Its bytes wait until all of them are there.
+    whole: bool,
+    /// Contents that hold the text of its streams.
+    texts: Vec<u32>,
+    /// It is the text of another one.
+    text: bool,
+}
+
+impl Incoming {
+    /// One that is wanted first when the image is used: its bytes lie beside those of others that are.
+    #[must_use]
+    pub fn hot() -> Self {
+        Self { said: Some(Category::Hot), ..Self::default() }
+    }
+}
+
+/// The hash of a content, by those of its pieces.
+fn own_hash(pieces: &[Hash]) -> Hash {
+    match pieces {
+        [one] => *one,
+        many => hash_of_hashes(many),
+    }
 }
 
 impl<W: Write> Data<W> {
@@ -98,6 +128,8 @@ impl<W: Write> Data<W> {
             slots: Vec::new(),
             places: Vec::new(),
             contents: Contents::default(),
+            making: options.unpack.then(Making::default),
+            threads,
             choices: Choices { repeats: options.repeats, ..Choices::default() },
             saved: 0,
             stored_plain: 0,
@@ -109,7 +141,13 @@ impl<W: Write> Data<W> {
     pub fn bytes(&self) -> u64 {
         let repeats = self.repeats.as_ref().map_or(0, Repeats::memory);
         let places = self.places.capacity() as u64 * 8;
-        self.contents.memory() + self.spool.memory() + self.units.memory() + repeats + places
+        let making = self.making.as_ref().map_or(0, Making::memory);
+        making
+            + self.contents.memory()
+            + self.spool.memory()
+            + self.units.memory()
+            + repeats
+            + places
     }
 
     /// Stored bytes so far.
@@ -127,28 +165,119 @@ impl<W: Write> Data<W> {
         file.size += bytes.len() as u64;
         file.data += bytes.len() as u64;
         while !bytes.is_empty() {
-            let room = PIECE_LEN - file.piece.len();
+            let most = if file.whole { FILE_MAX } else { PIECE_LEN };
+            let room = most - file.piece.len();
             let (now, rest) = bytes.split_at(room.min(bytes.len()));
             file.piece.extend_from_slice(now);
             bytes = rest;
-            if file.piece.len() == PIECE_LEN {
-                self.cut(file)?;
+            if file.piece.len() == most {
+                file.whole = !file.whole && self.may_unpack(file);
+                if !file.whole {
+                    self.cut_all(file)?;
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// Whether a file may hold streams of which none was taken yet.
+    fn may_unpack(&self, file: &Incoming) -> bool {
+        let room = self.making.as_ref().is_some_and(Making::has_room);
+        room && !file.text && file.said.is_none() && file.hashes.is_empty() && begins(&file.piece)
+    }
+
+    /// Ends the bytes at hand, which may be more than a piece.
+    fn cut_all(&mut self, file: &mut Incoming) -> Result<()> {
+        file.whole = false;
+        if file.piece.len() <= PIECE_LEN {
+            return self.cut(file);
+        }
+        for piece in std::mem::take(&mut file.piece).chunks(PIECE_LEN) {
+            file.piece.extend_from_slice(piece);
+            self.cut(file)?;
+        }
+        Ok(())
+    }
+
+    /// Unpacks the streams of a file whose bytes are all at hand, and stores it as what makes them again. `false`:
+    /// there are none that are worth it.
+    fn unpack(&mut self, file: &mut Incoming) -> Result<bool> {
+        let pieces: Vec<_> = file.piece.chunks(PIECE_LEN).map(hash).collect();
+        if self.contents.knows(&own_hash(&pieces)) {
+            return Ok(false);
+        }
+        let bytes = std::mem::take(&mut file.piece);
+        let mut at = 0;
+        for stream in Streams::of(&bytes, self.threads) {
+            self.apart(file, &bytes[at..stream.bytes.start])?;
+            let said = Some(Category::Text);
+            let mut text = Incoming { text: true, said, ..Incoming::default() };
+            self.data(&mut text, &stream.text)?;
+            self.cut(&mut text)?;
+            self.units.end_file();
+            let content = self.contents.text(&text.parts, &text.pieces);
+            file.texts.push(content);
+            for run in &stream.runs {
+                let own = &bytes[stream.bytes.start..][run.bytes.clone()];
+                self.make(file, own, |making| making.run(own, run, content));
+            }
+            self.choices.unpacked += stream.bytes.len() as u64;
+            self.choices.text += stream.text.len() as u64;
+            at = stream.bytes.end;
+        }
+        if at == 0 {
+            file.piece = bytes;
+            return Ok(false);
+        }
+        self.apart(file, &bytes[at..])?;
+        let starts = (0u64..).step_by(PIECE_LEN);
+        file.pieces = pieces.iter().copied().zip(starts).collect();
+        file.hashes = pieces;
+        Ok(true)
+    }
+
+    /// Adds bytes to the block that is being made.
+    fn make(
+        &mut self,
+        file: &mut Incoming,
+        own: &[u8],
+        put: impl FnOnce(&mut Making) -> (u32, u32),
+    ) {
+        if let Some(making) = &mut self.making {
+            let (number, offset) = put(making);
+            let part = Part { len: own.len() as u64, source: Source::Made(number, offset) };
+            self.contents.join(&mut file.parts, part);
+        }
+    }
+
+    /// Bytes of a file beside its streams: a few of them are kept with what makes these.
+    fn apart(&mut self, file: &mut Incoming, bytes: &[u8]) -> Result<()> {
+        if bytes.len() <= APART_MAX {
+            if !bytes.is_empty() {
+                self.make(file, bytes, |making| making.raw(bytes));
+            }
+            return Ok(());
+        }
+        for piece in bytes.chunks(PIECE_LEN) {
+            file.piece.extend_from_slice(piece);
+            self.take(file)?;
+            file.piece.clear();
         }
         Ok(())
     }
 
     /// A hole in a file.
     pub fn hole(&mut self, file: &mut Incoming, len: u64) -> Result<()> {
-        self.cut(file)?;
-        if len > 0 {
-            file.size += len;
-            let mut words = [0; 32];
-            words[..8].copy_from_slice(&len.to_le_bytes());
-            words[8..12].copy_from_slice(b"hole");
-            file.hashes.push(words);
-            file.parts.push(Part { len, source: Source::Hole });
+        if len == 0 {
+            return Ok(());
         }
+        self.cut_all(file)?;
+        file.size += len;
+        let mut words = [0; 32];
+        words[..8].copy_from_slice(&len.to_le_bytes());
+        words[8..12].copy_from_slice(b"hole");
+        file.hashes.push(words);
+        file.parts.push(Part { len, source: Source::Hole });
         Ok(())
     }
 
@@ -158,12 +287,16 @@ impl<W: Write> Data<W> {
             return Ok(());
         }
         if file.hashes.is_empty() {
-            file.said = sound::category(&file.piece);
+            file.said = file.said.or_else(|| sound::category(&file.piece));
         }
         let own = hash(&file.piece);
         let len = file.piece.len() as u64;
         file.pieces.push((own, file.parts.iter().map(|part| part.len).sum()));
-        if let Some(seen) = self.contents.seen(&own, len) {
+        let seen = match file.text {
+            true => self.contents.seen_in_spool(&own, len),
+            false => self.contents.seen(&own, len),
+        };
+        if let Some(seen) = seen {
             self.saved += len;
             seen.into_iter().for_each(|part| self.contents.join(&mut file.parts, part));
         } else {
@@ -223,6 +356,10 @@ impl<W: Write> Data<W> {
     fn place(&mut self, unit: UnitId) -> Result<(u32, u32)> {
         let (start, end) = self.units.range(unit);
         let (len, category) = ((end - start) as usize, self.units.category(unit));
+        if category != Category::Hot {
+            // What is wanted first comes first, and nothing between it.
+            self.close(Category::Hot)?;
+        }
         let alignment = category.alignment();
         let filled = self.open[category as usize].plain.len().next_multiple_of(alignment);
         if filled + len > self.block_len {
@@ -258,19 +395,24 @@ impl<W: Write> Data<W> {
         let number = number as usize;
         self.slots.resize(self.slots.len().max(number + 1), 0);
         self.slots[number] = self.pool.next_slot();
-        let base = self.shared.clone().filter(|_| category == Category::Usual);
-        self.pool.push(Job { plain, setting: category.setting(self.setting), category, base })
+        let base = self.shared.clone().filter(|_| category.is_drawn());
+        self.pool.push(Job {
+            plain,
+            setting: category.setting(self.setting),
+            category,
+            base,
+            makes: None,
+        })
     }
 
     /// Gives the block at hand to the pool as what those behind it may refer to.
-    fn share(&mut self) -> Result<()> {
-        let usual = Category::Usual;
+    fn share(&mut self, category: Category) -> Result<()> {
         self.shared = None;
-        let plain = self.open[usual as usize].plain.clone();
+        let plain = self.open[category as usize].plain.clone();
         if !plain.is_empty() {
-            let base = Arc::new(Shared::new(plain, usual.setting(self.setting)));
+            let base = Arc::new(Shared::new(plain, category.setting(self.setting)));
             let slot = self.pool.next_slot();
-            self.close(usual)?;
+            self.close(category)?;
             self.shared = Some((slot, base));
         }
         Ok(())
@@ -317,14 +459,15 @@ impl<W: Write> Data<W> {
 
     /// Ends a file: the number of its content, its size, and how much of it is data.
     pub fn finish_file(&mut self, mut file: Incoming) -> Result<(u32, u64, u64)> {
-        self.cut(&mut file)?;
+        if !self.may_unpack(&file) || !self.unpack(&mut file)? {
+            self.cut_all(&mut file)?;
+        }
         self.units.end_file();
         self.place_some()?;
-        let own = match &file.hashes[..] {
-            [one] => *one,
-            many => hash_of_hashes(many),
-        };
-        Ok((self.contents.number(own, &file.parts, &file.pieces), file.size, file.data))
+        let own = own_hash(&file.hashes);
+        let content = self.contents.number(own, &file.parts, &file.pieces);
+        file.texts.iter().for_each(|&text| self.contents.made_of(content, text));
+        Ok((content, file.size, file.data))
     }
 
     /// What was chosen.
@@ -358,6 +501,22 @@ impl<W: Write> Data<W> {
         let slot = |(number, offset)| (self.slots[number as usize], offset);
         let places = std::mem::take(&mut self.places).into_iter().map(slot).collect();
         self.contents.lie(places);
+        self.give_made()
+    }
+
+    /// Gives all blocks to the pool that are made, now that it is known where their text lies.
+    fn give_made(&mut self) -> Result<()> {
+        self.contents.make_from(self.pool.next_slot());
+        for made in self.making.take().map_or_else(Vec::new, Making::finish) {
+            let text =
+                made.text.iter().flat_map(|text| self.contents.ingredients(*text, &self.units));
+            let plain = made.steps.recipe(&text.collect::<Vec<_>>());
+            self.stored_plain += u64::from(made.len);
+            self.largest = self.largest.max(made.len.into());
+            let makes = Some((made.len, made.hash));
+            let category = Category::Made;
+            self.pool.push(Job { plain, setting: self.setting, category, base: None, makes })?;
+        }
         Ok(())
     }
 
@@ -365,16 +524,34 @@ impl<W: Write> Data<W> {
     fn place_alike(&mut self) -> Result<()> {
         let (likes, all) = (self.units.likes(), 0..self.units.count() as UnitId);
         self.choices.alike = Some(likes.len() as u64);
-        let usual = |&unit: &UnitId| self.units.category(unit) == Category::Usual;
+        let mut places = vec![(0, 0); self.units.count()];
+        for category in Category::DRAWN {
+            self.place_drawn(category, &likes, &mut places)?;
+        }
+        drop(likes);
+        for unit in all {
+            if !self.units.category(unit).is_drawn() {
+                places[unit as usize] = self.place(unit)?;
+            }
+        }
+        self.places = places;
+        Ok(())
+    }
+
+    /// Gives all units of a category their places, like beside like.
+    fn place_drawn(
+        &mut self,
+        category: Category,
+        likes: &[Like],
+        places: &mut [(u32, u32)],
+    ) -> Result<()> {
         let len = |unit| {
             let (start, end) = self.units.range(unit);
-            if usual(&unit) { (end - start) as u32 } else { 0 }
+            if self.units.category(unit) == category { (end - start) as u32 } else { 0 }
         };
-        let lens: Vec<u32> = all.clone().map(len).collect();
+        let lens: Vec<u32> = (0..self.units.count() as UnitId).map(len).collect();
         let near = self.sharing.map_or(0, Sharing::near).max(self.block_len);
-        let order = grown(&lens, &likes, near);
-        drop(likes);
-        let mut places = vec![(0, 0); self.units.count()];
+        let order = grown(&lens, likes, near);
         let found = match self.sharing {
             Some(sharing) => groups(&order, &lens, sharing, self.block_len),
             None => vec![Group { base: Vec::new(), rest: order }],
@@ -383,17 +560,13 @@ impl<W: Write> Data<W> {
             for unit in group.base {
                 places[unit as usize] = self.put(unit)?;
             }
-            self.share()?;
+            self.share(category)?;
             for unit in group.rest {
                 places[unit as usize] = self.place(unit)?;
             }
-            self.close(Category::Usual)?;
+            self.close(category)?;
         }
         self.shared = None;
-        for unit in all.filter(|&unit| lens[unit as usize] == 0) {
-            places[unit as usize] = self.place(unit)?;
-        }
-        self.places = places;
         Ok(())
     }
 

@@ -18,6 +18,10 @@ pub struct Choices {
     pub units: u64,
     /// Whether the order of these is by what is alike, and how many pairs were.
     pub alike: Option<u64>,
+    /// Bytes of streams of deflate that are stored as their text.
+    pub unpacked: u64,
+    /// Bytes of that text.
+    pub text: u64,
     /// What became of each kind of data that there was.
     pub categories: Vec<CategoryUse>,
 }

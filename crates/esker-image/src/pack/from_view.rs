@@ -63,6 +63,12 @@ pub trait Guide<W> {
         None
     }
 
+    /// Whether a file is wanted first when the image is used.
+    fn hot(&self, path: &[u8]) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Told of every file, of each piece of it that came in, and of how much that was.
     fn tick(&mut self, path: &[u8], bytes: u64, packer: &Packer<W>) {
         let _ = (path, bytes, packer);
@@ -266,7 +272,8 @@ impl<W: Write + Seek> Copying<'_, W> {
                 return Ok(());
             }
         };
-        let mut file = Incoming::default();
+        let hot = self.guide.hot(path);
+        let mut file = if hot { Incoming::hot() } else { Incoming::default() };
         let mut buffer = vec![0; CHUNK.min(usize::try_from(size).unwrap_or(CHUNK))];
         let mut at = 0;
         while let Some(run) = view.next_data(ino, at)? {

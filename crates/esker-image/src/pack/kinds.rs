@@ -78,7 +78,14 @@ pub(super) fn kinds(
             if !first {
                 continue;
             }
-            for piece in stored.contents.own_pieces(content, stored.units) {
+            let pieces = |content| stored.contents.own_pieces(content, stored.units);
+            let mut all = pieces(content);
+            // What it is made of is stored for it.
+            let texts = stored.contents.texts();
+            let first = texts.partition_point(|(of, _)| *of < content);
+            let behind = texts[first..].iter().take_while(|(of, _)| *of == content);
+            all.extend(behind.flat_map(|(_, text)| pieces(*text)));
+            for piece in all {
                 let here = |place: &Place| place.block.segment <= ORIGIN_SEGMENT_MASK;
                 let Some(place) = piece.place.filter(here) else { continue };
                 let row = stored.rows.get(place.block.slot as usize).filter(|row| row.plain > 0);

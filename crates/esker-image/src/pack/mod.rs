@@ -12,6 +12,7 @@
 //! | units.rs | stretches of them that go into a block as one |
 //! | category.rs | what kind of data that is |
 //! | sound.rs | sound among it |
+//! | unpack.rs, made.rs | streams of deflate among it, stored as their text and what makes them of it |
 //! | alike.rs | what has much in common with what |
 //! | order.rs | blocks grown from what is alike |
 //! | groups.rs | what many blocks share, so that they can be small |
@@ -32,6 +33,7 @@ mod from_view;
 mod gear;
 mod groups;
 mod kinds;
+mod made;
 mod order;
 mod packer;
 mod pool;
@@ -40,6 +42,7 @@ mod sound;
 mod spool;
 mod tree;
 mod units;
+mod unpack;
 
 use esker_stone::limits::{BLOCK_LEN_MAX, PAGE_LEN};
 use esker_stone::{Codec, Setting};
@@ -69,6 +72,8 @@ pub struct Options {
     pub alike: bool,
     /// What blocks share, if like is beside like.
     pub sharing: Option<Sharing>,
+    /// Whether streams of deflate are stored as their text.
+    pub unpack: bool,
     /// Plain bytes of a page, in about.
     pub page_len: usize,
     /// Which times are kept.
@@ -125,6 +130,11 @@ const BY_LEVEL: [(Codec, i32, usize, Before); LEVELS] = [
 /// The shortest stretch that is looked for, whether like comes to like, and what blocks share.
 type Before = (Option<usize>, bool, Option<Sharing>);
 
+/// The least length of blocks that would share something, if they do not.
+const ORDERED_LEN: usize = 8 << 20;
+/// From this level on streams are unpacked.
+const UNPACK: usize = 5;
+
 /// The level that is taken if none is given.
 pub const LEVEL: usize = 6;
 
@@ -145,11 +155,22 @@ impl Options {
             repeats,
             alike,
             sharing,
+            unpack: level >= UNPACK,
             page_len: PAGE_LEN,
             times: Times::Content,
             threads,
             memory,
             notes: Vec::new(),
+        }
+    }
+}
+
+impl Options {
+    /// Bytes stay in the order in which they come: like is not drawn to like, and blocks stand alone.
+    pub fn keep_order(&mut self) {
+        self.alike = false;
+        if self.sharing.take().is_some() {
+            self.block_len = self.block_len.max(ORDERED_LEN);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use esker_stone::check::hash;
+use esker_stone::check::{Hash, hash};
 use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
 use esker_stone::superblock::DATA;
@@ -25,6 +25,8 @@ pub(super) struct Job {
     pub category: Category,
     /// What it may refer to, and which slot that has.
     pub base: Option<(u32, Arc<Shared>)>,
+    /// The bytes are a recipe: length and hash of what it makes.
+    pub makes: Option<(u32, Hash)>,
 }
 
 /// A block that was compressed.
@@ -89,13 +91,14 @@ fn compress(encoder: &mut Encoder, slot: u32, job: &Job) -> Done {
     let row = BlockRow {
         at: 0,
         stored: stored.len() as u32,
-        plain: job.plain.len() as u32,
+        plain: job.makes.map_or(job.plain.len() as u32, |(len, _)| len),
         codec,
         transform,
         base: base.map(|(slot, _)| name(*slot)),
         checksums: BlockRow::covered(name(slot)).checksums(stored),
-        hash: Some(hash(&job.plain)),
+        hash: Some(job.makes.map_or_else(|| hash(&job.plain), |(_, hash)| hash)),
         category: job.category.number(),
+        recipe: job.makes.map_or(0, |_| job.plain.len() as u32),
     };
     Done { slot, coded, row }
 }

@@ -92,7 +92,8 @@ impl Units {
 
     /// A file ends here.
     pub fn end_file(&mut self) {
-        if self.said.is_some() || self.open.len() >= UNIT_LEN_MIN.min(self.unit_len) {
+        let own = self.said.is_some_and(|said| said != Category::Text);
+        if own || self.open.len() >= UNIT_LEN_MIN.min(self.unit_len) {
             self.close();
         }
     }
@@ -103,8 +104,14 @@ impl Units {
             return;
         }
         let own = self.count() as UnitId;
-        let category = self.said.unwrap_or_else(|| Category::of(&self.open));
-        if let Some(likeness) = self.likeness.as_mut().filter(|_| category == Category::Usual) {
+        let category = match self.said {
+            None => Category::of(&self.open),
+            Some(Category::Text) if Category::of(&self.open) == Category::Packed => {
+                Category::Packed
+            }
+            Some(said) => said,
+        };
+        if let Some(likeness) = self.likeness.as_mut().filter(|_| category.is_drawn()) {
             likeness.look(own, &self.open);
         }
         self.categories.push(category);

@@ -21,7 +21,7 @@ use esker_stone::rows::names::Names;
 use esker_stone::rows::pages::Inner;
 use esker_stone::rows::xattrs::Xattrs;
 use esker_stone::tree::{Found, Pages};
-use esker_stone::{Damage, Error, PageRef, ReadAt, Rest, Result, Start, Unsupported};
+use esker_stone::{Damage, Error, PageRef, ReadAt, Recipe, Rest, Result, Start, Unsupported, hash};
 
 /// Where the bytes of images come from.
 pub type Source = Box<dyn ReadAt>;
@@ -333,12 +333,20 @@ impl Image {
         Ok(Stretch { start: row.start, pieces })
     }
 
+    /// Whether a file's content lies in its inode.
+    ///
+    /// # Errors
+    /// What reading meets.
+    pub fn is_inline(&self, ino: Ino) -> Result<bool> {
+        Ok(self.inode(ino)?.is_some_and(|(page, row)| !page.inline_at(row).is_empty()))
+    }
+
     /// Where a stretch of a file is stored, piece by piece, if all of that is in blocks of this image.
     ///
     /// # Errors
     /// What reading meets.
     pub fn places(&self, ino: Ino, size: u64, at: u64, len: u64) -> Result<Option<Vec<Piece>>> {
-        if self.inode(ino)?.is_some_and(|(page, row)| !page.inline_at(row).is_empty()) {
+        if self.is_inline(ino)? {
             return Ok(None);
         }
         let (mut found, mut next, end) = (Vec::new(), at, at.saturating_add(len).min(size));
@@ -449,6 +457,9 @@ impl Image {
             if end > whole {
                 return Err(Damage::Reference.into());
             }
+            if row.recipe > 0 {
+                return self.made(name, &row);
+            }
             let base = self.base_of(&row)?;
             let base = base.as_deref().map_or(&[][..], Vec::as_slice);
             // Half of it or more, or asked again: then all of it, or a walk through the block
@@ -460,6 +471,34 @@ impl Image {
             }
         };
         self.cache.get(key, |plain: &Vec<u8>| plain.len() >= end, load)
+    }
+
+    /// All plain bytes of a block, as they are read without a cache.
+    pub(crate) fn whole(&self, name: BlockName, row: &BlockRow) -> Result<Vec<u8>> {
+        if row.recipe > 0 {
+            return self.made(name, row);
+        }
+        let base = self.base_of(row)?;
+        self.rest.block(name, row, base.as_deref().map_or(&[], Vec::as_slice))
+    }
+
+    /// The plain bytes of a block that is made of text in others. They are compared with their hash whenever they are
+    /// made: what made them when they were packed may have been another program.
+    fn made(&self, name: BlockName, row: &BlockRow) -> Result<Vec<u8>> {
+        let recipe = self.rest.recipe(name, row)?;
+        let recipe = Recipe::parse(&recipe)?;
+        let mut text = Vec::new();
+        for part in &recipe.text {
+            let from = BlockName { slot: part.slot, ..name };
+            if self.block_row(from)?.recipe > 0 {
+                return Err(Damage::BaseOfBase.into());
+            }
+            let (start, end) = (part.offset as usize, part.offset as usize + part.len as usize);
+            let block = self.load_block(from, end)?;
+            text.extend_from_slice(block.get(start..end).ok_or(Damage::Reference)?);
+        }
+        let plain = recipe.make(&text, row.plain as usize)?;
+        if row.hash == Some(hash(&plain)) { Ok(plain) } else { Err(Damage::Hash.into()) }
     }
 
     /// The plain bytes of a block's base.

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use esker::store::{Flow, View};
 use esker::{Attr, Cursor, Ino, Kind};
 use esker_stone::check::hash;
+use esker_stone::recipe::Ingredient;
 use esker_stone::root::Top;
 use esker_stone::rows::blocks::{BlockRow, Blocks, ORIGIN_SEGMENT_MASK};
 use esker_stone::rows::extents::{BlockName, Extents};
@@ -16,9 +17,12 @@ use esker_stone::rows::names::Names;
 use esker_stone::rows::pages::Inner;
 use esker_stone::rows::xattrs::Xattrs;
 use esker_stone::superblock::Superblock;
-use esker_stone::{Damage, Error, Hash, PageRef, ReadAt as _, Result};
+use esker_stone::{Damage, Error, Hash, PageRef, ReadAt as _, Recipe, Result};
 
 use super::image::{Image, Page as _};
+
+/// How deep a block leans: on what it is made of, that on a base, and that on nothing.
+const LEAN_MAX: u8 = 3;
 
 /// How closely to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,8 +202,8 @@ impl Check<'_> {
             if let Err(error) = self.block(self.image, name, row) {
                 self.bad.insert(name);
                 self.find(Thing::Block(name), error);
-            } else if row.base.is_some_and(|base| !self.readable(self.image, base)) {
-                // It is whole, and cannot be read all the same. A base has a lower slot than what needs it.
+            } else if !self.complete(self.image, name, row, LEAN_MAX) {
+                // It is whole, and cannot be read all the same.
                 self.bad.insert(name);
             }
         }
@@ -212,15 +216,31 @@ impl Check<'_> {
         if self.depth == Depth::Stored {
             return image.rest().stored_block(name, row).map(drop);
         }
-        let base = image.base_of(row)?;
-        let base = base.as_deref().map_or(&[][..], Vec::as_slice);
-        let plain = image.rest().block(name, row, base)?;
+        let plain = image.whole(name, row)?;
         let right = row.hash.is_none_or(|right| right == hash(&plain));
         if right { Ok(()) } else { Err(Damage::Hash.into()) }
     }
 
+    /// Whether all that a block is made of, or leans on, can be read, if that goes no deeper. In one image that has lower
+    /// slots.
+    fn complete(&mut self, image: &Image, name: BlockName, row: &BlockRow, deep: u8) -> bool {
+        if row.base.is_some_and(|base| !self.readable(image, base, deep)) {
+            return false;
+        }
+        let own = image.name() == self.image.name();
+        if row.recipe == 0 || own && self.bad.is_empty() {
+            return true;
+        }
+        let part = |part: &Ingredient| BlockName { slot: part.slot, ..name };
+        let parts = image.rest().recipe(name, row).and_then(|recipe| {
+            let recipe = Recipe::parse(&recipe)?;
+            Ok(recipe.text.iter().map(part).collect::<Vec<_>>())
+        });
+        parts.is_ok_and(|parts| parts.into_iter().all(|part| self.readable(image, part, deep)))
+    }
+
     /// Whether a block that `image` knows by this name can be read. One of a base is looked at when it is first needed.
-    fn readable(&mut self, image: &Image, name: BlockName) -> bool {
+    fn readable(&mut self, image: &Image, name: BlockName, deep: u8) -> bool {
         let own = BlockName { segment: name.segment & ORIGIN_SEGMENT_MASK, ..name };
         let origin = image.origin(name);
         let holder = origin.as_ref().map_or(image, |holder| holder);
@@ -231,12 +251,11 @@ impl Check<'_> {
         if let Some(&known) = self.borrowed.get(&key) {
             return known;
         }
-        // Before the walk goes on: a block that says that it is its own base ends it.
-        self.borrowed.insert(key, false);
+        let Some(deep) = deep.checked_sub(1) else { return false };
         let row = origin.and_then(|holder| holder.block_row(own));
         let read = row.and_then(|row| self.block(holder, own, &row).map(|()| row));
         let known = match read {
-            Ok(row) => row.base.is_none_or(|base| self.readable(holder, base)),
+            Ok(row) => self.complete(holder, own, &row, deep),
             Err(error) => {
                 self.find(Thing::BaseBlock(key.0, own), error);
                 false
@@ -335,7 +354,7 @@ impl Check<'_> {
                 if let Err(error) = fits {
                     return self.find(Thing::Path(path.to_vec()), error);
                 }
-                if !self.readable(self.image, place.block) {
+                if !self.readable(self.image, place.block, LEAN_MAX) {
                     return self.find(Thing::Path(path.to_vec()), Damage::Checksum);
                 }
             }

@@ -56,6 +56,7 @@ pub fn options(codec: Codec, level: i32) -> Options {
         block_len: 64 << 10,
         repeats: Some(1024),
         alike: true,
+        unpack: true,
         sharing: Some(Sharing { base_len: 32 << 10, group_len: 256 << 10 }),
         page_len: 512,
         times: Times::All,
@@ -159,6 +160,34 @@ pub fn pack_sounds(options: Options) -> Vec<u8> {
     file(&mut packer, NodeId::ROOT, b"two.wav", &[Ok(&two), Err(5000), Ok(&two[..999])]);
     file(&mut packer, NodeId::ROOT, b"text", &[Ok(&noise(5, 3000))]);
     file(&mut packer, NodeId::ROOT, b"packed", &[Ok(&chance(2500))]);
+    packer.finish().unwrap().0.into_inner()
+}
+
+/// Files of gzip and zip, by name.
+pub const STREAMS: [(&str, &[u8]); 3] = [
+    ("long.gz", include_bytes!("../streams/long.gz")),
+    ("short.gz", include_bytes!("../streams/short.gz")),
+    ("three.zip", include_bytes!("../streams/three.zip")),
+];
+
+/// An image with streams of deflate, and with what looks like them.
+pub fn pack_streams(options: Options) -> Vec<u8> {
+    let root = meta(Kind::Directory, 0o755);
+    let mut packer = Packer::new(Output::new(Vec::new()), root, options).unwrap();
+    for (name, bytes) in STREAMS {
+        file(&mut packer, NodeId::ROOT, name.as_bytes(), &[Ok(bytes)]);
+    }
+    let [(_, long), (_, short), (_, zip)] = STREAMS;
+    file(&mut packer, NodeId::ROOT, b"again.gz", &[Ok(short)]);
+    file(&mut packer, NodeId::ROOT, b"two members.gz", &[Ok(short), Ok(long)]);
+    file(&mut packer, NodeId::ROOT, b"holes.gz", &[Ok(short), Err(9000), Ok(short)]);
+    file(&mut packer, NodeId::ROOT, b"cut short.gz", &[Ok(&long[..long.len() / 2])]);
+    file(&mut packer, NodeId::ROOT, b"no head.gz", &[Ok(&long[..5])]);
+    let mut wrong = long.to_vec();
+    wrong[long.len() / 2] ^= 4;
+    file(&mut packer, NodeId::ROOT, b"damaged.gz", &[Ok(&wrong)]);
+    file(&mut packer, NodeId::ROOT, b"program", &[Ok(&noise(8, 5000)), Ok(zip)]);
+    file(&mut packer, NodeId::ROOT, b"long tail.zip", &[Ok(zip), Ok(&noise(9, 5000))]);
     packer.finish().unwrap().0.into_inner()
 }
 

@@ -7,7 +7,7 @@ use crate::column::Numbers;
 use crate::error::{Damage, Result};
 use crate::group::{Group, GroupWriter, Measure};
 use crate::key::kind;
-use crate::limits::{BLOCK_LEN_MAX, BLOCK_STORED_LEN_MAX, UNIT_LEN};
+use crate::limits::{BLOCK_LEN_MAX, BLOCK_STORED_LEN_MAX, RECIPE_LEN_MAX, UNIT_LEN};
 use crate::transform::Transform;
 
 const SLOT: u8 = 1;
@@ -25,7 +25,8 @@ const HASHES: u8 = 12;
 const CATEGORY: u8 = 13;
 const SEGMENT: u8 = 14;
 const SKIPPED: u8 = 15;
-const COLUMNS: [u8; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+const RECIPE: u8 = 16;
+const COLUMNS: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
 
 /// What is known of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct BlockRow {
     pub hash: Option<Hash>,
     /// What kind of data it is.
     pub category: u32,
+    /// Bytes of the recipe by which it is made, which is stored in place of its own; 0: there is none.
+    pub recipe: u32,
 }
 
 /// A page of a block index.
@@ -74,12 +77,27 @@ impl BlockRow {
     /// The plain bytes of a block of which these are the stored ones, checked.
     ///
     /// # Errors
-    /// `Undecodable`.
+    /// `Undecodable`, also for one that is made by a recipe.
     pub fn open(&self, stored: Vec<u8>, base: &[u8]) -> Result<Vec<u8>> {
+        if self.recipe > 0 {
+            return Err(Damage::Undecodable.into());
+        }
+        self.decode(stored, base, self.plain)
+    }
+
+    /// The recipe of a block of which these are the stored bytes, checked.
+    ///
+    /// # Errors
+    /// `Undecodable`.
+    pub fn open_recipe(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
+        self.decode(stored, &[], self.recipe)
+    }
+
+    fn decode(&self, stored: Vec<u8>, base: &[u8], len: u32) -> Result<Vec<u8>> {
         let mut plain = match self.codec {
-            Codec::None if self.stored == self.plain => stored,
+            Codec::None if self.stored == len => stored,
             codec => {
-                let mut plain = vec![0; self.plain as usize];
+                let mut plain = vec![0; len as usize];
                 codec.decode(&stored, base, &mut plain)?;
                 plain
             }
@@ -132,6 +150,8 @@ impl Blocks {
         let mut skipped = vec![0; slots.len().min(1)];
         skipped.extend(slots.windows(2).map(|two| u64::from(two[1].0 - two[0].0 - 1)));
         group.numbers(SKIPPED, &skipped);
+        let recipes: Vec<_> = rows.iter().map(|row| row.recipe.into()).collect();
+        group.numbers(RECIPE, &recipes);
         group.page()
     }
 
@@ -152,7 +172,7 @@ impl Blocks {
             (group.numbers(GAP)?, group.numbers(STORED)?, group.numbers(PLAIN)?);
         let (codecs, transforms) = (group.numbers(CODEC)?, group.numbers(TRANSFORM)?);
         let (segments, slots) = (group.numbers(BASE_SEGMENT)?, group.numbers(BASE_SLOT)?);
-        let categories = group.numbers(CATEGORY)?;
+        let (categories, recipes) = (group.numbers(CATEGORY)?, group.numbers(RECIPE)?);
         group.numbers(BIRTH)?;
         let (mut checksums, hashes) = (group.bytes(CHECKSUMS)?, group.bytes(HASHES)?);
         if !hashes.is_empty() && hashes.len() != group.count * 32 {
@@ -182,6 +202,7 @@ impl Blocks {
                 checksums: sums.chunks_exact(8).map(sum).collect(),
                 hash: hashes.next().and_then(|hash| hash.try_into().ok()),
                 category: short(&categories, row)?,
+                recipe: short(&recipes, row)?,
             });
             at = at.checked_add(own.into()).ok_or(Damage::Range)?;
         }
@@ -189,7 +210,9 @@ impl Blocks {
             return Err(Damage::Column.into());
         }
         let in_bounds = |row: &BlockRow| {
-            row.plain as usize <= BLOCK_LEN_MAX && row.stored as usize <= BLOCK_STORED_LEN_MAX
+            row.plain as usize <= BLOCK_LEN_MAX
+                && row.stored as usize <= BLOCK_STORED_LEN_MAX
+                && row.recipe as usize <= RECIPE_LEN_MAX
         };
         if !rows.iter().all(in_bounds) {
             return Err(Damage::Range.into());

@@ -56,6 +56,7 @@ pub fn freeze(model: &Model, codec: Setting) -> Result<Image, String> {
         block_len: BLOCK_LEN,
         repeats: Some(1024),
         alike: true,
+        unpack: true,
         sharing: Some(Sharing { base_len: BLOCK_LEN, group_len: 4 * BLOCK_LEN }),
         page_len: PAGE_LEN,
         times: Times::All,
