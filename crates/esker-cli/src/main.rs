@@ -19,6 +19,7 @@ mod mounts;
 mod near;
 mod options;
 mod pack;
+mod profile;
 mod progress;
 mod remount;
 mod serve;

@@ -17,10 +17,11 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::failure::{Exit, Failure, Outcome, path_shown};
+use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::homes::Images;
 use crate::import::{self, Filled};
 use crate::options::Options;
+use crate::profile::Profiled;
 use crate::{filling, fitting, homes, housekeeping, log, mounts, volumes};
 
 /// What to serve.
@@ -39,6 +40,8 @@ pub enum HomePlan<'a> {
     Memory(Option<import::Request<'a>>),
     /// An image.
     Image(&'a Path),
+    /// An image, and the file that is to say what of it was read.
+    Profiled(&'a Path, &'a Path),
     /// Memory that an image is moved to while it is used.
     Lazy(&'a Path),
     /// Memory for what changes, above an image.
@@ -131,6 +134,7 @@ fn prepare<'a>(home: &'a HomePlan<'a>, images: &'a Images<'a>) -> Outcome<Ready<
                 attach(fs, dir, &homes::as_image(path, options), about)
             })
         }
+        HomePlan::Profiled(path, file) => profiled(path, file, images)?,
         HomePlan::Lazy(path) => {
             let (fs, size) = images.lazy(path)?;
             let fs = Arc::new(fs);
@@ -154,6 +158,37 @@ fn prepare<'a>(home: &'a HomePlan<'a>, images: &'a Images<'a>) -> Outcome<Ready<
         }
         HomePlan::Volume(path) => volume(path, options)?,
     })
+}
+
+/// Opens an image of which is written what was read of it when it is unmounted.
+fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outcome<Ready<'a>> {
+    let image = images.open(path)?;
+    let unable = |error: &std::io::Error| {
+        let what = format!("cannot write the profile ({})", said(error));
+        Failure::at(Exit::Failed, &what, file, "name a file that can be written")
+    };
+    // Better now than when it is too late. By its whole path it is found from anywhere.
+    std::fs::File::create(file).map_err(|error| unable(&error))?;
+    let file = file.canonicalize().map_err(|error| unable(&error))?;
+    Ok(Box::new(move |dir| {
+        let size = image.rest().superblock().size;
+        let about = json!({ "size": size, "image": path.to_string_lossy() });
+        let fs = Arc::new(Fs::new(ReadOnly(Profiled::new(image)), SystemClock));
+        let options = homes::as_image(path, images.options);
+        let attached = attach(Arc::clone(&fs), dir, &options, about)?;
+        let finish: Finish = Arc::new(move || {
+            let written = fs.store().0.write(&file);
+            if let Err(error) = &written {
+                log::tell(&unable_to_write(&file, error));
+            }
+            written.is_ok()
+        });
+        Ok(Attached { finish: Some(finish), ..attached })
+    }))
+}
+
+fn unable_to_write(file: &Path, error: &std::io::Error) -> String {
+    format!("cannot write the profile {} ({})", path_shown(file), said(error))
 }
 
 /// Opens a volume, to be written or only to be read.

@@ -63,6 +63,8 @@ pub struct Again<'a> {
     pub order: &'a Order,
     /// The image whose blocks stay as they are stored.
     pub adopt: Option<&'a Image>,
+    /// Files of the list of `order` lie in blocks of their own.
+    pub hot: bool,
 }
 
 struct Copier<'a, 'b> {
@@ -87,6 +89,12 @@ impl Guide<File> for Copier<'_, '_> {
 
     fn order(&self, path: &[u8], attr: &Attr) -> Option<Vec<u8>> {
         self.again.order.key(path, attr)
+    }
+
+    fn hot(&self, path: &[u8]) -> bool {
+        let path = path.strip_prefix(b"/").unwrap_or(path);
+        let Order::Listed(places) = self.again.order else { return false };
+        self.again.hot && places.contains_key(path)
     }
 
     fn tick(&mut self, path: &[u8], bytes: u64, packer: &Packer<File>) {

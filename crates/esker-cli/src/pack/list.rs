@@ -50,7 +50,7 @@ pub fn gather_list(
 
 impl Walk<'_> {
     /// Takes what one line names.
-    fn named(&mut self, line: &[u8]) -> Result<(), Error> {
+    pub(super) fn named(&mut self, line: &[u8]) -> Result<(), Error> {
         let parts = line.split(|&byte| byte == b'/');
         let parts: Vec<_> = parts.filter(|part| !part.is_empty() && *part != b".").collect();
         let Some((last, above)) = parts.split_last() else { return Ok(()) };
@@ -58,10 +58,7 @@ impl Walk<'_> {
             self.levels.get(index + 1).is_some_and(|level| level.name.as_bytes() == *part)
         };
         let same = (0..above.len()).take_while(|&index| known(&above[index], index)).count();
-        while self.levels.len() > same + 1 {
-            self.levels.pop();
-            self.path.pop();
-        }
+        self.leave(same + 1);
         if parts.contains(&&b".."[..]) {
             self.path.push("..");
             let refused = self.note(Err(Trouble::Refused("a path in the list goes up by `..`")));
@@ -84,7 +81,7 @@ impl Walk<'_> {
     }
 
     /// One name further: a directory is entered, anything else is taken unless it was before.
-    fn step(&mut self, name: &CString) -> Result<(), Trouble> {
+    pub(super) fn step(&mut self, name: &CString) -> Result<(), Trouble> {
         let Some(level) = self.levels.last() else { return Err(Errno::NOENT.into()) };
         match self.packer.find(level.node, name.as_bytes()) {
             Some((node, Kind::Directory)) => {

@@ -5,7 +5,9 @@
 
 mod again;
 mod archive;
+mod ask;
 mod filter;
+mod hooks;
 mod list;
 mod options;
 mod output;
@@ -16,6 +18,7 @@ mod walk;
 pub use again::{Again, Order, again};
 pub use archive::unpack;
 pub use filter::{Rules, glob};
+pub use hooks::{Chosen, Hooks};
 pub use list::gather_list;
 pub use options::{Choosing, Making, Rewriting};
 pub use output::{Output, failure};

@@ -14,7 +14,7 @@ use esker_stone::limits::BLOCK_LEN_MAX;
 use esker_stone::{Codec, Setting};
 
 use super::walk::Perms;
-use super::{Plan, Rules};
+use super::{Chosen, Plan, Rules};
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::units::{parse_size, ram, size_shown};
 
@@ -263,6 +263,7 @@ impl Rewriting {
             perms: self.chmod.unwrap_or_default(),
             no_xattrs: self.no_xattrs,
             output: None,
+            chosen: Chosen::default(),
         })
     }
 }

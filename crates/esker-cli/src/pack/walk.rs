@@ -15,7 +15,7 @@ use esker_image::pack::{Error, Incoming, Meta, NodeId, Packer};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::{Rules, Slowest};
+use super::{Chosen, Rules, Slowest};
 use crate::failure::{path_shown, said};
 use crate::import::source::{self, time};
 
@@ -42,6 +42,8 @@ pub struct Plan<'a> {
     pub no_xattrs: bool,
     /// The directory of the output: it must not be in the tree.
     pub output: Option<(u64, u64)>,
+    /// What was chosen by programs and lists.
+    pub chosen: Chosen,
 }
 
 /// Permission bits that directories and everything else get.
@@ -130,6 +132,8 @@ pub(super) struct Walk<'a> {
     pub levels: Vec<Level>,
     /// Only what a list names is taken: directories are not listed.
     listed: bool,
+    /// What is taken is wanted first.
+    hot: bool,
     links: HashMap<(u64, u64), NodeId>,
     buffer: Vec<u8>,
     tick: &'a mut dyn FnMut(&Gathered, &Packer<File>),
@@ -145,7 +149,9 @@ pub fn gather(
 ) -> Result<Gathered, Error> {
     source::allow_many_files();
     let mut walk = Walk::new(root, plan, packer, tick, false);
-    walk.run(node)?;
+    walk.open_root(node)?;
+    walk.first()?;
+    walk.run()?;
     Ok(walk.end())
 }
 
@@ -171,6 +177,7 @@ impl<'a> Walk<'a> {
             device: 0,
             levels: Vec::new(),
             listed,
+            hot: false,
             links: HashMap::new(),
             buffer: vec![0; CHUNK],
             tick,
@@ -198,8 +205,32 @@ impl<'a> Walk<'a> {
         self.note(entered)
     }
 
-    fn run(&mut self, node: NodeId) -> Result<(), Error> {
-        self.open_root(node)?;
+    /// Takes the files that come first.
+    fn first(&mut self) -> Result<(), Error> {
+        self.listed = true;
+        let hot = self.plan.chosen.hot;
+        for (number, path) in self.plan.chosen.first.iter().enumerate() {
+            self.hot = number < hot;
+            self.named(path)?;
+            self.tick();
+            if self.gathered.meets_output {
+                break;
+            }
+        }
+        self.leave(1);
+        (self.listed, self.hot) = (false, false);
+        Ok(())
+    }
+
+    /// Leaves directories until it is in so many.
+    pub fn leave(&mut self, depth: usize) {
+        while self.levels.len() > depth {
+            self.levels.pop();
+            self.path.pop();
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Error> {
         while let Some(level) = self.levels.last_mut() {
             let Some(name) = level.names.pop() else {
                 self.levels.pop();
@@ -208,7 +239,7 @@ impl<'a> Walk<'a> {
             };
             self.path.push(source::os(&name));
             let depth = self.levels.len();
-            let taken = self.take(&name);
+            let taken = self.step(&name);
             self.note(taken)?;
             if self.levels.len() == depth {
                 self.path.pop();
@@ -259,7 +290,8 @@ impl<'a> Walk<'a> {
         let (dir, stat) = (level.node, source::stat(&level.source, name)?);
         let Some(kind) = Kind::from_mode(stat.st_mode) else { return Err(Errno::INVAL.into()) };
         let directory = kind == Kind::Directory;
-        if !self.plan.rules.take(self.below(), directory) {
+        let out = self.plan.chosen.out.contains(self.below());
+        if out || !self.plan.rules.take(self.below(), directory) {
             return Ok(());
         }
         if directory {
@@ -343,7 +375,7 @@ impl<'a> Walk<'a> {
     fn content(&mut self, file: &OwnedFd, node: NodeId, stat: &Stat) -> Result<(), Trouble> {
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         let holes = u64::try_from(stat.st_blocks).unwrap_or(0) < size / 512;
-        let mut incoming = Incoming::default();
+        let mut incoming = if self.hot { Incoming::hot() } else { Incoming::default() };
         let mut at = 0;
         self.gathered.slowest.begin(self.path.as_os_str().as_encoded_bytes());
         // No further than the size that it had: a file that grows as fast as it is read has no end.

@@ -109,6 +109,10 @@ pub struct Mount {
     /// An image that another has as its base, where it is not beside that; may be repeated
     #[arg(long, value_name = "IMAGE")]
     base: Vec<PathBuf>,
+    /// Write the paths of the files of an image that are read, in the order of their first reads, when it is unmounted:
+    /// `esker pack --hot` and `esker repack --hot` put these first
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "overlay", "more"])]
+    profile: Option<PathBuf>,
     /// Stay in the foreground; SIGINT and SIGTERM unmount
     #[arg(short, long)]
     foreground: bool,
@@ -186,6 +190,11 @@ impl Mount {
             let remedy = "mem: can be changed anyway";
             return Err(Failure::new(Exit::Usage, "--overlay is only for images", remedy));
         }
+        let image = matches!(&self.source, Source::Image(path) if !is_volume(path));
+        if self.profile.is_some() && (!image || options.overlay) {
+            let remedy = "mount an image without -o overlay";
+            return Err(Failure::new(Exit::Usage, "--profile is only for images", remedy));
+        }
         self.check_more()?;
         if self.copy {
             return self.serve_in_background(&options);
@@ -209,6 +218,7 @@ impl Mount {
             (self.skip_unreadable, "--skip-unreadable"),
             (self.overlay, "--overlay"),
             (!self.base.is_empty(), "--base"),
+            (self.profile.is_some(), "--profile"),
             (!self.more.is_empty(), "several images"),
             (self.foreground, "--foreground"),
             (self.log.is_some(), "--log"),
@@ -230,7 +240,10 @@ impl Mount {
         let first = match &self.source {
             Source::Image(path) if is_volume(path) => HomePlan::Volume(path),
             Source::Image(path) if options.overlay => HomePlan::Overlay(path),
-            Source::Image(path) => HomePlan::Image(path),
+            Source::Image(path) => match &self.profile {
+                Some(file) => HomePlan::Profiled(path, file),
+                None => HomePlan::Image(path),
+            },
             Source::Memory
                 if self.from.as_ref().is_some_and(|from| is_image(from, options.offset)) =>
             {

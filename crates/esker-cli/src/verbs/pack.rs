@@ -15,7 +15,7 @@ use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::images::{self, Opening};
 use crate::pack::{
-    Again, Bar, Choosing, Gathered, Making, Order, Output, Plan, Rewriting, Total, again,
+    Again, Bar, Choosing, Gathered, Hooks, Making, Order, Output, Plan, Rewriting, Total, again,
     described, explained, failure, gather, gather_list, unpack, words,
 };
 use crate::volumes::{self, is_volume};
@@ -40,7 +40,8 @@ wherever it begins: stretches of 1 or 2 KiB and more. From level 4 on, what is a
 together: all bytes wait in a file without a name beside the output until everything is read. At
 levels 5 and 6 the blocks of each 32M share a base of 4M from all parts of these, so that they are
 small to read and know what large ones would; at other levels they are alone. What is compressed
-already is found out and stored; WAVE sound is stored as differences.
+already is found out and stored; WAVE sound is stored as differences. From level 5 on, what is in
+files of gzip and zip is stored as text, and the files are made of it again bit by bit.
 
 Patterns of --exclude, --include and --filter are those of rsync(1): the first that matches decides;
 * and ? stop at a /, ** does not; x/*** is x and all that is in it; a / in front means the top of
@@ -55,6 +56,7 @@ Examples:
   esker pack ./v2 -o v2.esker --base v1.esker
   find src -name '*.c' -print0 | esker pack --files-from - -0 -o sources.esker
   esker pack ./tree -o tree.esker --level 9 --memory 4G
+  esker pack ./tree -o tree.esker --filter-by ./choose.py --order explicit:first.txt
   SOURCE_DATE_EPOCH=0 esker pack ./tree -o tree.esker --owner 0:0
 
 Exit status: 5 if something could not be read, or changed meanwhile; it is named.")]
@@ -79,6 +81,8 @@ pub struct Pack {
     choosing: Choosing,
     #[command(flatten)]
     rewriting: Rewriting,
+    #[command(flatten)]
+    hooks: Hooks,
     /// Pack what this file names, or - for standard input, line by line and under its paths below DIR, or below the
     /// working directory; a directory in the list stands for itself and not for what is in it
     #[arg(long, value_name = "FILE", conflicts_with = "one_file_system")]
@@ -103,7 +107,7 @@ pub struct Pack {
 impl Pack {
     /// Packs.
     pub fn run(&self) -> Outcome {
-        let (options, rules) = (self.making.options(&self.rewriting)?, self.choosing.rules()?);
+        let (mut options, rules) = (self.making.options(&self.rewriting)?, self.choosing.rules()?);
         if self.files_from.is_some() && self.inputs.len() > 1 {
             let what = "--files-from takes one directory at most";
             return Err(Failure::new(Exit::Usage, what, "give the one that its paths are below"));
@@ -116,6 +120,10 @@ impl Pack {
         let mut plan = self.rewriting.plan(&rules)?;
         plan.one_file_system = self.one_file_system;
         plan.output = output.folder().filter(|_| self.files_from.is_none());
+        plan.chosen = self.hooks.choose(&self.inputs, &rules)?;
+        if plan.chosen.ordered {
+            options.keep_order();
+        }
         let (gathered, packed) = self.pack(&output, options, &plan)?;
         output.keep()?;
         let told = tell(&self.output, &gathered, &packed, began, self.json);
@@ -323,7 +331,7 @@ fn again_of(
     tick: &mut dyn FnMut(&Gathered, &Packer<File>),
 ) -> Outcome<Gathered> {
     let order = Order::default();
-    let what = Again { view, file, top, plan, order: &order, adopt: None };
+    let what = Again { view, file, top, plan, order: &order, adopt: None, hot: false };
     again(&what, packer, tick).map_err(failed)
 }
 

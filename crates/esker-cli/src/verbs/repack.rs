@@ -51,13 +51,16 @@ pub struct Repack {
     #[arg(
         long,
         conflicts_with_all = [
-            "codec", "block_size", "exclude", "include", "filter", "filter_from", "order",
+            "codec", "block_size", "exclude", "include", "filter", "filter_from", "order", "hot",
         ]
     )]
     metadata_only: bool,
     /// In which order the bytes of files come: path, kind, size or list:FILE
     #[arg(long, value_name = "ORDER", default_value = "path")]
     order: String,
+    /// Files that are wanted first, as `esker mount --profile` writes them: they come first, in blocks of their own
+    #[arg(long, value_name = "FILE", conflicts_with = "order")]
+    hot: Option<PathBuf>,
     #[command(flatten)]
     making: Making,
     #[command(flatten)]
@@ -72,6 +75,22 @@ pub struct Repack {
     /// Print one line of JSON about the result
     #[arg(long)]
     pub json: bool,
+}
+
+/// The order that a list of paths says.
+fn listed(file: &Path) -> Outcome<Order> {
+    let text = std::fs::read(file).map_err(|error| {
+        let what = format!("cannot read the list ({})", said(&error));
+        Failure::at(Exit::Source, &what, file, "")
+    })?;
+    let mut places = HashMap::new();
+    for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        let line = line.strip_prefix(b".").filter(|rest| rest.starts_with(b"/")).unwrap_or(line);
+        let line = line.strip_prefix(b"/").unwrap_or(line);
+        let next = places.len() as u64;
+        places.entry(line.to_vec()).or_insert(next);
+    }
+    Ok(Order::Listed(places))
 }
 
 impl Repack {
@@ -98,25 +117,14 @@ impl Repack {
     }
 
     fn order(&self) -> Outcome<Order> {
+        if let Some(hot) = &self.hot {
+            return listed(hot);
+        }
         match self.order.split_once(':').unwrap_or((&self.order, "")) {
             ("path", "") => Ok(Order::Path),
             ("kind", "") => Ok(Order::Kind),
             ("size", "") => Ok(Order::Size),
-            ("list", file) => {
-                let file = Path::new(file);
-                let text = std::fs::read(file).map_err(|error| {
-                    let what = format!("cannot read the list ({})", said(&error));
-                    Failure::at(Exit::Source, &what, file, "")
-                })?;
-                let mut places = HashMap::new();
-                for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-                    let line = line.strip_prefix(b".").unwrap_or(line);
-                    let line = line.strip_prefix(b"/").unwrap_or(line);
-                    let next = places.len() as u64;
-                    places.entry(line.to_vec()).or_insert(next);
-                }
-                Ok(Order::Listed(places))
-            }
+            ("list", file) => listed(Path::new(file)),
             _ => {
                 let what = format!("bad --order: {}", self.order);
                 Err(Failure::new(Exit::Usage, what, "known are path, kind, size and list:FILE"))
@@ -150,6 +158,7 @@ impl Repack {
             plan: &plan,
             order,
             adopt: self.metadata_only.then_some(image),
+            hot: self.hot.is_some(),
         };
         let gathered = again(&what, &mut packer, &mut tick).map_err(failed)?;
         let (_, packed) = packer.finish().map_err(failed)?;

@@ -1,0 +1,178 @@
+//! A program of the user's that is asked about what is packed: it reads lines of JSON and answers with lines of JSON.
+//!
+//! Above: `hooks`. Invariant: a program that hangs is ended with all that it started; what it answers is bounded line
+//! by line, and whatever it answers only chooses.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::failure::{said, shown};
+
+/// The longest line that is taken for an answer.
+const LINE_LEN_MAX: u64 = 1 << 20;
+/// Lines that wait to be looked at.
+const WAITING_MAX: usize = 1024;
+/// How often is looked whether the program still reads, or has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Tells a program all `lines`, and `each` of every line that it answers; no answer and no line read for as long as
+/// `patience` ends it. The error is what went wrong, in words; answers up to then were told.
+pub fn ask(
+    command: &str,
+    lines: Vec<String>,
+    patience: Duration,
+    mut each: impl FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut program = Command::new("/bin/sh");
+    program.arg("-c").arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    let mut child =
+        program.spawn().map_err(|error| format!("cannot be started ({})", said(&error)))?;
+    let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err("cannot be started".to_owned());
+    };
+    let (sender, answers) = sync_channel(WAITING_MAX);
+    let told = Arc::new(AtomicU64::new(0));
+    let telling = Arc::clone(&told);
+    // Nobody waits for these two: what the program has started may keep its ends open for ever.
+    thread::spawn(move || {
+        for line in lines {
+            // Who does not want to read all of it need not.
+            if input.write_all(line.as_bytes()).and_then(|()| input.write_all(b"\n")).is_err() {
+                break;
+            }
+            telling.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    thread::spawn(move || listen(output, &sender));
+    let heard = hear(&answers, &told, patience, &mut each);
+    let ended = heard.and_then(|()| wait(&mut child, patience));
+    if ended.is_err() {
+        end(&child);
+        let _ = child.wait();
+    }
+    let ended = ended?;
+    match (ended.code(), ended.signal()) {
+        (Some(0), _) => Ok(()),
+        (Some(code), _) => Err(format!("failed with status {code}")),
+        (None, signal) => Err(format!("was ended by signal {}", signal.unwrap_or(0))),
+    }
+}
+
+/// Sends every line on.
+fn listen(output: impl std::io::Read, sender: &SyncSender<Result<Vec<u8>, String>>) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = Vec::new();
+        let read = output.by_ref().take(LINE_LEN_MAX).read_until(b'\n', &mut line);
+        let whole = line.pop_if(|last| *last == b'\n').is_some();
+        let answer = match read {
+            Ok(0) => return,
+            Ok(count) if !whole && count as u64 == LINE_LEN_MAX => {
+                Err("answered with a line that has no end".to_owned())
+            }
+            Ok(_) => Ok(line),
+            Err(error) => Err(format!("cannot be read ({})", said(&error))),
+        };
+        let last = answer.is_err();
+        if sender.send(answer).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// Hears all answers up to the last.
+fn hear(
+    answers: &Receiver<Result<Vec<u8>, String>>,
+    told: &AtomicU64,
+    patience: Duration,
+    each: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    let (mut since, mut before) = (Instant::now(), 0);
+    loop {
+        match answers.recv_timeout(LOOK) {
+            Ok(answer) => {
+                let line = answer?;
+                each(&line).map_err(|why| format!("answered `{}`: {why}", shown(&line)))?;
+                since = Instant::now();
+            }
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
+                let now = told.load(Ordering::Relaxed);
+                if now != before {
+                    (before, since) = (now, Instant::now());
+                }
+                if since.elapsed() >= patience {
+                    return Err(format!("said nothing for {} seconds", patience.as_secs_f64()));
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the end of a program that has said everything.
+fn wait(child: &mut Child, patience: Duration) -> Result<ExitStatus, String> {
+    let since = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) if since.elapsed() < patience => thread::sleep(LOOK),
+            Ok(None) => return Err("did not end".to_owned()),
+            Err(error) => return Err(format!("cannot be waited for ({})", said(&error))),
+        }
+    }
+}
+
+fn end(child: &Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // It may have ended by itself meanwhile.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(command: &str, lines: usize) -> (Vec<String>, Result<(), String>) {
+        let mut heard = Vec::new();
+        let lines = (0..lines).map(|line| format!("line {line}")).collect();
+        let ended = ask(command, lines, Duration::from_secs(2), |line| {
+            heard.push(String::from_utf8_lossy(line).into_owned());
+            if line == b"wrong" { Err("it is wrong".to_owned()) } else { Ok(()) }
+        });
+        (heard, ended)
+    }
+
+    #[test]
+    fn a_program_reads_all_and_answers() {
+        let (heard, ended) = answers("sort -r", 50_000);
+        assert_eq!((heard.len(), ended), (50_000, Ok(())));
+        assert_eq!(heard[0], "line 9999");
+        assert_eq!(answers("head -n 1", 50_000), (vec!["line 0".to_owned()], Ok(())));
+        assert_eq!(answers("printf 'no end'", 0).0, ["no end"]);
+    }
+
+    #[test]
+    fn what_goes_wrong_is_told_and_nothing_waits_for_ever() {
+        for (command, why) in [
+            ("echo one; exit 3", "failed with status 3"),
+            ("kill -9 $$", "was ended by signal 9"),
+            ("echo one; sleep 1000 & sleep 1000", "said nothing for 2 seconds"),
+            ("exec >&-; sleep 1000", "did not end"),
+            ("setsid sleep 30 & sleep 1000", "said nothing for 2 seconds"),
+            ("echo wrong; sleep 1000", "answered `wrong`: it is wrong"),
+            ("tr '\\\\0' x < /dev/zero", "answered with a line that has no end"),
+            ("/no/such/program", "failed with status 127"),
+        ] {
+            assert_eq!(answers(command, 10).1, Err(why.to_owned()), "{command}");
+        }
+    }
+}
