@@ -16,7 +16,7 @@ PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 packages=(fuse3:fusermount3 build-essential:cc git:git)
 if [ "${1:-}" = test ]; then
     packages+=(acl:setfacl attr:setfattr tar:tar util-linux:findmnt procps:ps cpio:cpio
-        unzip:unzip clang:clang llvm:llvm-ar)
+        unzip:unzip clang:clang llvm:llvm-ar chromium:chromium)
 fi
 
 missing=()

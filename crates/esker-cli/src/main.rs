@@ -22,6 +22,7 @@ mod pack;
 mod profile;
 mod progress;
 mod remount;
+mod report;
 mod serve;
 mod units;
 mod verbs;

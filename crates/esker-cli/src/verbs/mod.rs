@@ -16,6 +16,7 @@ mod mount;
 mod null_server;
 mod pack;
 mod repack;
+mod report;
 mod run;
 mod stat;
 mod sync;
@@ -71,6 +72,7 @@ enum Verb {
     Sync(sync::Sync),
     Pack(Box<pack::Pack>),
     Repack(Box<repack::Repack>),
+    Report(Box<report::Report>),
     Run(Box<run::Run>),
     WasiLink(wasi_link::WasiLink),
     Ls(ls::Ls),
@@ -98,6 +100,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Sync(verb) => told(verb.json, verb.run()),
         Verb::Pack(verb) => told(verb.json, verb.run()),
         Verb::Repack(verb) => told(verb.json, verb.run()),
+        Verb::Report(verb) => told(false, verb.run()),
         Verb::Run(verb) => told(false, verb.run()),
         Verb::WasiLink(verb) => told(verb.json, verb.run()),
         Verb::Ls(verb) => told(verb.look.json, verb.run()),

@@ -1,0 +1,55 @@
+//! `esker report`: where the bytes of an image went, as a page for a browser.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use esker::Ino;
+use esker::store::View as _;
+
+use crate::failure::{Exit, Failure, Outcome, said};
+use crate::images::{self, Node, Opening};
+use crate::report::{Costs, page};
+
+/// Write a page about where the bytes of an image went.
+///
+/// It is one file that needs nothing else: treemaps of what the files have and of what is stored for them, kinds of
+/// data, blocks, the costliest files, and those that have the same content.
+#[derive(Args)]
+#[command(after_help = "\
+What blocks take that several files share is told of each by its part. What lies in the inodes, as
+content of up to some hundred bytes does, costs no block and is not told.
+
+Example:
+  esker report tree.esker -o tree.html")]
+pub struct Report {
+    /// The image
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// The page to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    opening: Opening,
+}
+
+impl Report {
+    /// Writes it.
+    pub fn run(&self) -> Outcome {
+        let image = images::open(&self.image, &self.opening, &images::cache())?;
+        let damaged = |error| images::failure(&self.image, error);
+        let attr = image.attr(Ino::ROOT);
+        let attr =
+            attr.map_err(|error| images::unreadable(&self.image, "its root directory", error))?;
+        let root = Node { path: Vec::new(), ino: Ino::ROOT, attr, depth: 0 };
+        let costs = Costs::of(&image, root).map_err(damaged)?;
+        let name = self.image.file_name().unwrap_or_default().to_string_lossy();
+        std::fs::write(&self.output, page(&name, &image, &costs)).map_err(|error| {
+            let what = format!("cannot write the page ({})", said(&error));
+            Failure::at(Exit::Failed, &what, &self.output, "write it elsewhere with -o")
+        })?;
+        if costs.troubles.is_empty() {
+            return Ok(());
+        }
+        Err(Failure { exit: Exit::Damaged, text: costs.troubles.join("\n") })
+    }
+}
