@@ -12,7 +12,7 @@ use esker_stone::recipe::Steps;
 /// Bytes at which a block is full.
 const LEN: usize = 64 << 10;
 /// Bytes of text at which it is.
-const TEXT_LEN: usize = 160 << 10;
+const TEXT_LEN: usize = 64 << 10;
 /// Bytes of all recipes, which wait in memory until it is known where their text lies.
 const RECIPES_MAX: usize = 24 << 20;
 
