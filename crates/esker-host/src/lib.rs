@@ -1,6 +1,6 @@
 //! What the operating system gives a file system: memory ([`Arena`], [`Pool`], [`MappedFile`]) and ways to give it back
-//! ([`release`], [`give_back`], [`share_heap`]), time ([`SystemClock`]), a random number ([`seed`]), writes that go on by
-//! themselves ([`Writes`]).
+//! ([`release`], [`give_back`], [`share_heap`]), time ([`SystemClock`]), a random number ([`seed`]), writes that go on
+//! by themselves ([`Writes`]).
 //!
 //! Below: the kernel. Above: doors and tools; the core asks for these things through the traits of
 //! `esker::ground`. Invariant: all unsafe code of the house that is not a door's is in `allocator`,

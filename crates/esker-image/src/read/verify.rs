@@ -221,8 +221,8 @@ impl Check<'_> {
         if right { Ok(()) } else { Err(Damage::Hash.into()) }
     }
 
-    /// Whether all that a block is made of, or leans on, can be read, if that goes no deeper. In one image that has lower
-    /// slots.
+    /// Whether all that a block is made of, or leans on, can be read, if that goes no deeper. In one image that has
+    /// lower slots.
     fn complete(&mut self, image: &Image, name: BlockName, row: &BlockRow, deep: u8) -> bool {
         if row.base.is_some_and(|base| !self.readable(image, base, deep)) {
             return false;

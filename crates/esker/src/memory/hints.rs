@@ -24,8 +24,8 @@ const AGES: u64 = 1 << (u64::BITS - PAGE_BITS - SLOT_BITS - TAG_BITS);
 
 const _: () = assert!(SLOTS > crate::limits::PAGE_SIZE / crate::tree::NodeSlot::SIZE);
 
-/// Hints by what a key mixes to, which has one of two neighbouring places. Each is a page, a slot, a tag of its key (the
-/// bits behind those that number the fewest places), and the age in which it was noted.
+/// Hints by what a key mixes to, which has one of two neighbouring places. Each is a page, a slot, a tag of its key
+/// (the bits behind those that number the fewest places), and the age in which it was noted.
 pub(super) struct Hints {
     /// None, or a power of two.
     places: Box<[AtomicU64]>,
