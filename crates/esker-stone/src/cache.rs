@@ -156,7 +156,7 @@ impl Inner {
 }
 
 impl Cache {
-    /// An empty one for so many bytes, of which a third is for what is being loaded: that is not in it yet.
+    /// An empty one for so many bytes, of which two fifths are for what is being loaded: that is not in it yet.
     #[must_use]
     pub fn new(limit: usize) -> Arc<Self> {
         Self::with(limit, None)
@@ -170,7 +170,7 @@ impl Cache {
 
     fn with(limit: usize, readers: Option<Readers>) -> Arc<Self> {
         Arc::new(Self {
-            limit: limit - limit / 3,
+            limit: limit - limit / 5 * 2,
             readers,
             inner: Mutex::default(),
             images: AtomicU64::new(0),
