@@ -3,18 +3,21 @@
 
 mod kit;
 
+use std::time::Duration;
+
 use esker::Kind;
 use esker_image::{Depth, Image, verify};
 use esker_stone::key::kind;
 use esker_stone::layer::write_index;
 use esker_stone::rows::blocks::{BlockRow, Blocks};
+use esker_stone::rows::extents::BlockName;
 use esker_stone::rows::names::{Named, Names};
 use esker_stone::superblock::DATA;
 use esker_stone::tree::Leaf;
 use esker_stone::{Codec, Setting};
 
 use kit::parts::{WRITING, put_together, take_apart};
-use kit::{open, options, pack, picture};
+use kit::{open, options, pack, pack_streams, picture};
 
 /// The names of an image, changed.
 fn with_names(change: impl FnOnce(&mut Vec<Named>)) -> Image {
@@ -93,8 +96,7 @@ fn with_block(change: impl FnOnce(&mut BlockRow, &mut Vec<u8>)) -> Image {
     let blocks = Blocks::decode(&parts.index[0].plain).unwrap();
     let mut rows: Vec<_> = blocks.iter().map(|(_, row)| row.clone()).collect();
     change(&mut rows[0], &mut parts.data);
-    let covered =
-        BlockRow::covered(esker_stone::rows::extents::BlockName { segment: DATA, slot: 0 });
+    let covered = BlockRow::covered(BlockName { segment: DATA, slot: 0 });
     let stored = rows[0].stored as usize;
     if let Some(stored) = parts.data.get(..stored) {
         rows[0].checksums = covered.checksums(stored);
@@ -126,13 +128,54 @@ fn a_bomb_is_no_larger_than_a_block_may_be() {
 #[test]
 fn a_block_may_not_lean_on_itself() {
     let image = with_block(|row, _| {
-        row.base = Some(esker_stone::rows::extents::BlockName { segment: DATA, slot: 0 });
+        row.base = Some(BlockName { segment: DATA, slot: 0 });
     });
     let seen = picture(&image).unwrap();
     assert!(seen[&b"/dir/text"[..]].is_err());
     let elsewhere = with_block(|row, _| {
         let segment = (7 << 48) | DATA;
-        row.base = Some(esker_stone::rows::extents::BlockName { segment, slot: 0 });
+        row.base = Some(BlockName { segment, slot: 0 });
     });
     assert!(picture(&elsewhere).unwrap()[&b"/dir/text"[..]].is_err());
+}
+
+#[test]
+fn a_block_may_not_lean_on_one_that_is_made_of_it() {
+    let mut parts = take_apart(&pack_streams(options(Codec::Zstd, 1)));
+    let page = Blocks::decode(&parts.index[0].plain).unwrap();
+    let mut rows: Vec<_> = page.iter().map(|(_, row)| row.clone()).collect();
+    let made = rows.iter().rposition(|row| row.recipe > 0).unwrap();
+    let stored = |row: &BlockRow| parts.data[row.at as usize..][..row.stored as usize].to_vec();
+    let mut blocks: Vec<_> = rows.iter().map(|row| (row.clone(), stored(row))).collect();
+    let (mut first, recipe) = blocks.remove(made);
+    let mut recipe = first.open_recipe(recipe).unwrap();
+    // The slot of the first stretch, twice.
+    let text = usize::from(recipe[1] / 2 + 1);
+    recipe[1] += 2;
+    let (codec, coded) = Setting::new(Codec::Zstd, 3).encode(&recipe, &[]).unwrap();
+    (first.codec, first.stored) = (codec, coded.len() as u32);
+    blocks.insert(0, (first, coded));
+    let bases = blocks.iter_mut().filter_map(|(row, _)| row.base.as_mut());
+    bases.for_each(|base| base.slot += 1);
+    blocks[text].0.base = Some(BlockName { segment: DATA, slot: 0 });
+    (rows, parts.data) = (Vec::new(), Vec::new());
+    for ((mut row, stored), slot) in blocks.into_iter().zip(0..) {
+        row.at = parts.data.len() as u64;
+        row.checksums = BlockRow::covered(BlockName { segment: DATA, slot }).checksums(&stored);
+        parts.data.extend(stored);
+        rows.push(row);
+    }
+    parts.index[0].entries = rows.len() as u64;
+    parts.index[0].plain = Blocks::encode(0, &rows, WRITING.measure());
+    let image = put_together(&parts);
+    // What waits for itself waits for ever: somebody else looks at the clock.
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let image = open(image).unwrap();
+        let readable = picture(&image).unwrap().values().filter(|file| file.is_ok()).count();
+        let found = verify(&image, Depth::Plain, &mut |_| {}).findings.len();
+        tell.send((readable, found)).unwrap();
+    });
+    let (readable, found) = told.recv_timeout(Duration::from_secs(300)).expect("an answer");
+    assert!(readable > 0 && found > 1, "{readable} files, {found} findings");
 }

@@ -48,7 +48,7 @@ pub enum Damage {
     Name,
     /// A reference leads nowhere, or to something of another kind.
     Reference,
-    /// A base has a base.
+    /// A base, or a block that others are made of, needs more blocks than it may.
     BaseOfBase,
     /// The pages of a tree do not hang together.
     Tree,
@@ -76,7 +76,7 @@ impl Damage {
             Self::Order => "keys are out of order",
             Self::Name => "a name is not allowed",
             Self::Reference => "a reference leads nowhere",
-            Self::BaseOfBase => "a base has a base",
+            Self::BaseOfBase => "a block that others need needs others itself",
             Self::Tree => "the pages of a tree do not hang together",
             Self::Extents => "the stretches of a file do not make it up",
             Self::Parent => "a directory is not where it says it is",

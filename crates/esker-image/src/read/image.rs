@@ -490,7 +490,8 @@ impl Image {
         let mut text = Vec::new();
         for part in &recipe.text {
             let from = BlockName { slot: part.slot, ..name };
-            if self.block_row(from)?.recipe > 0 {
+            // It may have a base, which needs no other block: nothing waits for itself.
+            if from.slot >= name.slot || self.block_row(from)?.recipe > 0 {
                 return Err(Damage::BaseOfBase.into());
             }
             let (start, end) = (part.offset as usize, part.offset as usize + part.len as usize);
@@ -507,7 +508,7 @@ impl Image {
         let origin = self.origin(base)?;
         let own = BlockName { segment: base.segment & ORIGIN_SEGMENT_MASK, ..base };
         let base_row = origin.block_row(own)?;
-        if base_row.base.is_some() {
+        if base_row.base.is_some() || base_row.recipe > 0 {
             return Err(Damage::BaseOfBase.into());
         }
         // It is read for many others: it says nothing about what is next.
