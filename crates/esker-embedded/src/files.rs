@@ -233,6 +233,13 @@ impl<M: Memory> Files<M> {
         if self.mounts.has(handle.ino) {
             return self.write_mounted(fd, source);
         }
+        self.write_own(fd, source)
+    }
+
+    /// The same, to the file's own bytes.
+    #[inline(never)]
+    fn write_own(&mut self, fd: Fd, source: &[u8]) -> Result<usize> {
+        let handle = self.handles.get(fd)?;
         if handle.append {
             handle.at = self.fs.getattr(handle.ino)?.size;
         }

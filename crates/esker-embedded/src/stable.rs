@@ -62,4 +62,16 @@ impl<M: ic_stable_structures::Memory> Memory for Stable<M> {
         self.memory.write(at, source);
         Ok(())
     }
+
+    #[inline]
+    fn read_inside(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        self.memory.read(at, target);
+        Ok(())
+    }
+
+    #[inline]
+    fn write_inside(&self, at: u64, source: &[u8]) -> Result<()> {
+        self.memory.write(at, source);
+        Ok(())
+    }
 }

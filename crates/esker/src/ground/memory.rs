@@ -1,4 +1,5 @@
-//! The memory seam: four verbs over one growable array of bytes, a fifth that gives some back, and who lends more.
+//! The memory seam: four verbs over one growable array of bytes, two of them also for those who have looked already, one
+//! that gives some back, and who lends more.
 
 use super::Lender;
 use crate::error::Result;
@@ -19,6 +20,21 @@ pub trait Memory {
 
     /// Copies in. `Corrupt` when the range lies past the end.
     fn write(&self, at: u64, source: &[u8]) -> Result<()>;
+
+    /// As [`read`](Self::read), of a range that was seen to lie below [`size`](Self::size): a memory that never
+    /// shrinks, and is safe all the same, need not look again.
+    #[inline]
+    fn read_inside(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        debug_assert!(lies_inside(at, target.len(), self.size()), "bytes at {at} were seen");
+        self.read(at, target)
+    }
+
+    /// As [`write`](Self::write), of such a range.
+    #[inline]
+    fn write_inside(&self, at: u64, source: &[u8]) -> Result<()> {
+        debug_assert!(lies_inside(at, source.len(), self.size()), "bytes at {at} were seen");
+        self.write(at, source)
+    }
 
     /// The range is no longer needed: its bytes may turn to anything, and its storage may go back to
     /// whoever lent it.
@@ -43,6 +59,11 @@ pub trait Memory {
     }
 }
 
+/// Whether so many bytes from an address on are among the first `size`.
+fn lies_inside(at: u64, len: usize, size: u64) -> bool {
+    at.checked_add(len as u64).is_some_and(|end| end <= size)
+}
+
 /// A memory that somebody else owns.
 impl<M: Memory + ?Sized> Memory for &M {
     fn size(&self) -> u64 {
@@ -59,6 +80,14 @@ impl<M: Memory + ?Sized> Memory for &M {
 
     fn write(&self, at: u64, source: &[u8]) -> Result<()> {
         (**self).write(at, source)
+    }
+
+    fn read_inside(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        (**self).read_inside(at, target)
+    }
+
+    fn write_inside(&self, at: u64, source: &[u8]) -> Result<()> {
+        (**self).write_inside(at, source)
     }
 
     fn release(&self, at: u64, len: u64) {
@@ -94,6 +123,14 @@ impl<M: Memory + ?Sized> Memory for alloc::boxed::Box<M> {
 
     fn write(&self, at: u64, source: &[u8]) -> Result<()> {
         (**self).write(at, source)
+    }
+
+    fn read_inside(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        (**self).read_inside(at, target)
+    }
+
+    fn write_inside(&self, at: u64, source: &[u8]) -> Result<()> {
+        (**self).write_inside(at, source)
     }
 
     fn release(&self, at: u64, len: u64) {

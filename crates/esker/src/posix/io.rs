@@ -190,32 +190,8 @@ impl<S: Store> Fs<S> {
     // Where a program writes a little at a time, the call would be a fifth of it.
     #[inline(always)]
     pub fn write(&self, ino: Ino, at: u64, source: &[u8], kill_priv: bool) -> Result<usize> {
-        match self.still {
-            Some(now) => self.write_now(now, ino, at, source, kill_priv),
-            None => self.write_by_clock(ino, at, source, kill_priv),
-        }
-    }
-
-    /// The same where the clock must be asked, which costs more than the call.
-    #[inline(never)]
-    fn write_by_clock(&self, ino: Ino, at: u64, source: &[u8], kill_priv: bool) -> Result<usize> {
-        match self.store.warms() {
-            true => self.write_now(self.now(), ino, at, source, kill_priv),
-            false => self.write_cold(ino, at, source, kill_priv),
-        }
-    }
-
-    /// The same at a time that is known.
-    #[inline(always)]
-    fn write_now(
-        &self,
-        now: Time,
-        ino: Ino,
-        at: u64,
-        source: &[u8],
-        kill_priv: bool,
-    ) -> Result<usize> {
         if self.store.warms() {
+            let now = self.now();
             let _inode = self.locks.write(ino);
             if self.store.rewrite(ino, at, source, now)? {
                 return Ok(source.len());

@@ -8,6 +8,8 @@ use crate::ids::Ino;
 use crate::memory::finding::Finding;
 use crate::memory::home::{Home, Options};
 use crate::memory::keys;
+use crate::memory::record::ExtentValue;
+use crate::store::{Batch, Change, Store, Use, View};
 
 fn options() -> Options {
     let root = Attr::new(Kind::Directory, 0o755, 1, 1, Ino::ROOT, Time::default());
@@ -82,4 +84,32 @@ fn a_new_home_is_one_unit() {
     let refused = Home::<Resident<&Heap>>::open(&nothing, &small).err();
     assert_eq!(refused, Some(OpenError::Memory(Error::NoSpace)));
     assert_eq!(nothing.size(), 0);
+}
+
+#[test]
+fn a_piece_past_the_end_is_never_at_hand() {
+    let memory = Heap::new();
+    let (home, now) = (open(&memory).unwrap(), Time { secs: 7, nanos: 8 });
+    let ino = home.next_ino(Ino::ROOT, Kind::File);
+    let attr = Attr::new(Kind::File, 0o644, 1, 1, Ino::ROOT, now);
+    let source = [7; 9000];
+    let mut batch = Batch::new();
+    batch.push(Change::Make { ino, attr });
+    batch.push(Change::Write { ino, at: 0, source: &source });
+    home.commit(&batch).unwrap();
+    let mut target = [0; 100];
+    for (place, sound) in
+        [(None, true), (Some(memory.size() - 4096), false), (Some(1 << 62), false)]
+    {
+        if let Some(place) = place {
+            let value = ExtentValue { place, len: 1000 }.encode();
+            home.trees[0].write().put(&keys::extent(ino, 0), &value).unwrap();
+        }
+        home.space.base.state.lock().cool_all();
+        for after in [Use::Write, Use::Read] {
+            home.warm(ino, after, now);
+        }
+        assert_eq!(home.reread(ino, 8000, &mut target, now), Ok(sound.then_some(100)));
+        assert_eq!(home.rewrite(ino, 8000, &[1; 100], now), Ok(sound));
+    }
 }

@@ -54,7 +54,7 @@ struct Warm {
     read: Time,
     written: Time,
     size: u64,
-    /// Bytes of the file that lie in one piece, ours alone, and that a file may have; and where.
+    /// Bytes of the file that lie in one piece, ours alone, within the memory, and that a file may have; and where.
     from: u64,
     to: u64,
     place: u64,
@@ -182,7 +182,7 @@ impl<M: Memory> Home<Resident<M>> {
         let end = at + source.len() as u64;
         let memory = self.memory();
         if at >= warm.from && end <= warm.to {
-            memory.write(warm.place + (at - warm.from), source)?;
+            memory.write_inside(warm.place + (at - warm.from), source)?;
         } else {
             if !self.write_pieces(warm, at, source)? {
                 return Ok(false);
@@ -190,7 +190,7 @@ impl<M: Memory> Home<Resident<M>> {
         }
         if end > warm.size {
             warm.size = end;
-            memory.write(warm.size_place, &end.to_le_bytes())?;
+            memory.write_inside(warm.size_place, &end.to_le_bytes())?;
             // Whoever read the page since it was last seen not to be at hand may have the old size, and its attributes
             // can be known from nowhere else.
             let fetched = self.space.base.pool.fetched.load(Ordering::SeqCst);
@@ -218,9 +218,9 @@ impl<M: Memory> Home<Resident<M>> {
         let end = at + source.len() as u64;
         let Some((first, cut)) = self.find_pieces(warm, at, end)? else { return Ok(false) };
         let (before, behind) = source.split_at(cut);
-        self.memory().write(first, before)?;
+        self.memory().write_inside(first, before)?;
         if !behind.is_empty() {
-            self.memory().write(warm.place, behind)?;
+            self.memory().write_inside(warm.place, behind)?;
         }
         Ok(true)
     }
@@ -262,13 +262,13 @@ impl<M: Memory> Home<Resident<M>> {
         let end = at.saturating_add(len);
         let target = &mut target[..len as usize];
         if at >= warm.from && end <= warm.to {
-            self.memory().read(warm.place + (at - warm.from), target)?;
+            self.memory().read_inside(warm.place + (at - warm.from), target)?;
         } else {
             let Some((first, cut)) = self.find_pieces(warm, at, end)? else { return Ok(None) };
             let (before, behind) = target.split_at_mut(cut);
-            self.memory().read(first, before)?;
+            self.memory().read_inside(first, before)?;
             if !behind.is_empty() {
-                self.memory().read(warm.place, behind)?;
+                self.memory().read_inside(warm.place, behind)?;
             }
         }
         Ok(Some(len as usize))
@@ -315,10 +315,18 @@ impl<M: Memory> Home<Resident<M>> {
         if start > granule || stop <= granule {
             return Ok(false);
         }
+        let found = Piece {
+            from: start * GRANULE,
+            to: (stop * GRANULE).min(self.file_size_max),
+            place: (extent.place + (start - extent.start)) * GRANULE,
+        };
+        let end = found.place.checked_add(found.to.saturating_sub(found.from));
+        if end.is_none_or(|end| end > self.memory().size()) {
+            return Ok(false);
+        }
         warm.before.rotate_right(1);
         warm.before[0] = last;
-        (warm.from, warm.to) = (start * GRANULE, (stop * GRANULE).min(self.file_size_max));
-        warm.place = (extent.place + (start - extent.start)) * GRANULE;
+        (warm.from, warm.to, warm.place) = (found.from, found.to, found.place);
         Ok(at < warm.to)
     }
 
