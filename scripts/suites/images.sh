@@ -244,7 +244,7 @@ sparing() {
     "$esker" mount "$2" "$work/mount" -o cache=64M --foreground >/dev/null &
     daemon=$!
     until mountpoint -q "$work/mount"; do kill -0 "$daemon" || die "$1: no mount"; sleep 0.1; done
-    find "$work/mount" -type f -size -1G -print0 | xargs -0 -r -n 100 -P 4 cat >/dev/null
+    find "$work/mount" -type f -size -1048576k -print0 | xargs -0 -r -n 100 -P 4 cat >/dev/null
     most=$(awk '/^VmHWM/ { print $2 }' "/proc/$daemon/status")
     umount "$work/mount"
     wait "$daemon" || die "$1: the mount failed"
