@@ -11,6 +11,7 @@ use std::time::Duration;
 use common::picture::picture;
 use common::rich::rich_tree;
 use common::{ESKER, Scratch, can_mount, done, errors, esker, refused, text, within_seconds};
+use esker_stone::Superblock;
 
 /// Packs, quickly.
 #[track_caller]
@@ -286,9 +287,16 @@ fn what_is_no_image_is_refused_by_name() {
     pack(&tree, &image, &[]);
     let bytes = fs::read(&image).unwrap();
     let mut newer = bytes.clone();
-    newer[8] = 2;
+    for at in [0, newer.len() - Superblock::SIZE] {
+        let place = at..at + Superblock::SIZE;
+        let mut block = Superblock::decode(&newer[place.clone()]).unwrap();
+        block.version += 1;
+        block.seal();
+        newer[place].copy_from_slice(&block.encode());
+    }
     let dir = scratch.dir("m");
-    let cases: [(&str, Vec<u8>, i32, &str); 5] = [
+    let cases: [(&str, Vec<u8>, i32, &str); 6] = [
+        ("newer", newer, 4, "take a newer esker"),
         ("empty", Vec::new(), 4, "not an Esker image"),
         ("text", b"hello\n".repeat(300), 4, "not an Esker image"),
         ("short", bytes[..bytes.len() - 600].to_vec(), 6, "cut short"),
@@ -307,6 +315,11 @@ fn what_is_no_image_is_refused_by_name() {
     let missing = scratch.path("missing.esker");
     refused(&esker(["ls", text(&missing)]), 4, &["missing.esker"], &dir);
     refused(&esker(["ls", text(&tree)]), 4, &["directory"], &dir);
+    let pipe = scratch.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for verb in ["ls", "check", "info"] {
+        refused(&esker([verb, text(&pipe)]), 4, &["pipe", "neither a file"], &dir);
+    }
     let place = format!("{}:/no/such", text(&image));
     refused(&esker(["cat", &place]), 1, &["/no/such", "no such file"], &dir);
 }
@@ -346,6 +359,25 @@ fn damage_costs_the_files_that_it_hits_and_is_named() {
         }
     }
     assert!((1..5).contains(&whole), "{whole} files are whole: {}", errors(&output));
+    let (told, mut spans) = (errors(&output), 0);
+    for name in ["a/one", "a/b/two"] {
+        let Ok(found) = fs::read(out.join(format!("{name}.damaged"))) else { continue };
+        let line = told.lines().find(|line| line.contains(name)).unwrap();
+        let words: Vec<_> = line.split(' ').collect();
+        let word = words.iter().position(|word| *word == "bytes").unwrap();
+        let number = |at: usize| words[at].trim_end_matches(',').parse::<usize>().unwrap();
+        let (from, to) = (number(word + 1), number(word + 3));
+        let right = fs::read(tree.join(name)).unwrap();
+        assert!(found[..from] == right[..from] && found[to..] == right[to..], "{line}");
+        assert!(from < to && found[from..to].iter().all(|&byte| byte == 0), "{line}");
+        spans += 1;
+    }
+    assert!(spans > 0, "{told}");
+    // An archive cannot hold half a file: it is left out, or there is none.
+    let archive = scratch.path("x.tar");
+    let words = ["cannot be read to its end", "--continue"];
+    refused(&esker(["extract", text(&image), "--tar", text(&archive)]), 6, &words, &out);
+    assert!(!archive.exists());
     if can_mount() {
         let dir = scratch.dir("m");
         done(&esker(["mount", text(&image), text(&dir)]));
@@ -413,7 +445,7 @@ fn privileges_come_out_only_on_request() {
     let image = scratch.path("x.esker");
     pack(&tree, &image, &[]);
     let out = scratch.path("out");
-    let output = esker(["extract", text(&image), "-o", text(&out), "--continue"]);
+    let output = esker(["extract", text(&image), "-o", text(&out)]);
     assert_eq!(output.status.code(), Some(5));
     assert!(errors(&output).contains("/null") && !out.join("null").exists());
     let tool = fs::metadata(out.join("tool")).unwrap();
@@ -440,6 +472,58 @@ fn limits_stop_an_extraction() {
     assert!(errors(&output).contains("--max-bytes"), "{}", errors(&output));
     let output = run(["--max-files", "2"]);
     assert!(errors(&output).contains("--max-files"), "{}", errors(&output));
+    // Holes are bytes of an archive that has none.
+    fs::File::create(tree.join("hole")).unwrap().set_len(1 << 40).unwrap();
+    pack(&tree, &image, &["--force"]);
+    let old = scratch.file("old", b"an older archive");
+    for form in ["--cpio", "--zip", "--tar"] {
+        for limit in [["--max-bytes", "10K"], ["--max-files", "2"]] {
+            let archive = [&["extract", text(&image), form, text(&old), "--force"], &limit[..]];
+            refused(&esker(archive.concat()), 1, &["old", limit[0]], &scratch.path("no"));
+        }
+    }
+    assert_eq!(fs::read(&old).unwrap(), b"an older archive");
+}
+
+#[test]
+fn a_directory_that_is_made_is_like_the_one_it_comes_from() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    fs::set_permissions(&tree, fs::Permissions::from_mode(0o700)).unwrap();
+    let image = scratch.path("x.esker");
+    pack(&tree, &image, &[]);
+    let (made, there) = (scratch.path("made"), scratch.dir("there"));
+    fs::set_permissions(&there, fs::Permissions::from_mode(0o711)).unwrap();
+    for out in [&made, &there] {
+        done(&esker(["extract", text(&image), "-o", text(out), "--preserve"]));
+    }
+    same(&tree, &made);
+    assert_eq!(fs::metadata(&there).unwrap().mode() & 0o7777, 0o711, "it is the caller's");
+}
+
+#[test]
+fn links_in_an_image_are_followed_within_it() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    for (target, link) in
+        [("a", "dir"), ("/dir/b", "a/up"), ("../../../a/b/two", "a/b/far"), ("loop", "loop")]
+    {
+        symlink(target, tree.join(link)).unwrap();
+    }
+    let image = scratch.path("x.esker");
+    pack(&tree, &image, &[]);
+    let at = |path: &str| format!("{}:{path}", text(&image));
+    let two = "two\n".repeat(7000);
+    for path in ["/dir/b/two", "/a/up/two", "/dir/up/two", "/a/b/far", "/dir/up/../b/far"] {
+        assert_eq!(done(&esker(["cat", &at(path)])), two, "{path}");
+    }
+    assert!(done(&esker(["ls", &at("/dir/up")])).contains("twin"));
+    assert!(done(&esker(["stat", &at("/dir/up")])).contains("symlink"));
+    let out = scratch.path("out");
+    refused(&esker(["cat", &at("/loop")]), 1, &["/loop", "symbolic links"], &out);
+    refused(&esker(["cat", &at("/link/x")]), 1, &["/link/x", "not a directory"], &out);
+    done(&esker(["extract", &at("/dir/up"), "-o", text(&out)]));
+    assert_eq!(fs::read_to_string(out.join("twin")).unwrap(), two);
 }
 
 #[test]
@@ -560,8 +644,21 @@ fn only_what_is_new_against_a_base_is_stored() {
     assert!(told.contains("of the base image ") && told.contains("/moved: "), "{told}");
     assert!(!told.contains("/new"), "{told}");
     fs::write(&old, whole).unwrap();
-    let elsewhere = scratch.path("elsewhere.esker");
-    fs::rename(&old, &elsewhere).unwrap();
+    // Neither of these may replace what it needs.
+    for output in [&old, &new] {
+        let replace = ["-o", text(output), "--force"];
+        let packed = ["pack", text(&tree), "--base", text(output)];
+        refused(&esker([&packed[..], &replace].concat()), 2, &["its own base"], &out);
+    }
+    let renewed = ["repack", text(&new), "--metadata-only", "-o", text(&old), "--force"];
+    refused(&esker(renewed), 2, &["its own base"], &out);
+    done(&esker(["check", "--full", text(&new)]));
+    // Under another name beside the image it is found by what it is called inside.
+    fs::rename(&old, scratch.path("renamed.esker")).unwrap();
+    assert_eq!(done(&esker(["cat", &format!("{}:/nothing", text(&new))])), "");
+    let elsewhere = scratch.dir("elsewhere").join("old.esker");
+    fs::rename(scratch.path("renamed.esker"), &elsewhere).unwrap();
+    done(&esker(["ls", text(&new), "--base", text(&elsewhere)]));
     refused(&esker(["ls", text(&new)]), 4, &["old.esker", "missing"], &out);
     pack(&tree, &old, &[]);
     refused(&esker(["ls", text(&new)]), 4, &["old.esker", "another one"], &out);

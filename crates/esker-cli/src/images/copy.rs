@@ -24,6 +24,8 @@ use rustix::io::Errno;
 use super::walk::{Node, children};
 use crate::failure::said;
 
+/// Lost stretches of a file that are named one by one.
+const SPANS_SHOWN: usize = 8;
 /// Bytes that are moved at a time.
 const CHUNK: usize = 1 << 20;
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -78,6 +80,10 @@ enum Trouble {
     Image(esker::Error),
     System(Errno),
     Refused(&'static str),
+    /// Nobody asked for such things: the others come out.
+    LeftOut(&'static str),
+    /// Bytes of a file that could not be read, from and to; all others are there.
+    Lost(Vec<(u64, u64)>),
     Limit(&'static str),
 }
 
@@ -120,6 +126,8 @@ struct Copier<'a> {
     how: &'a How,
     wanted: &'a dyn Fn(&Node) -> bool,
     root: OwnedFd,
+    /// The target was made, and is like what it comes from.
+    made: bool,
     levels: Vec<Level>,
     known: HashMap<Ino, Known>,
     done: Done,
@@ -135,16 +143,17 @@ pub fn copy(
     wanted: &dyn Fn(&Node) -> bool,
     tick: &mut dyn FnMut(&Done),
 ) -> io::Result<Done> {
-    match std::fs::create_dir(target) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => made?,
-    }
+    let made = match std::fs::create_dir(target) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        made => made.map(|()| true)?,
+    };
     let root = rustix::fs::open(target, DIRECTORY, Mode::empty())?;
     let mut copier = Copier {
         image,
         how,
         wanted,
         root: root.try_clone()?,
+        made,
         levels: Vec::new(),
         known: HashMap::new(),
         done: Done::default(),
@@ -152,6 +161,25 @@ pub fn copy(
     };
     copier.run(root, start);
     Ok(copier.done)
+}
+
+/// Adds a span behind others.
+fn lose(spans: &mut Vec<(u64, u64)>, from: u64, to: u64) {
+    match spans.last_mut() {
+        Some((_, end)) if *end == from => *end = to,
+        _ => spans.push((from, to)),
+    }
+}
+
+/// Which bytes are lost, for a person.
+fn lost_shown(spans: &[(u64, u64)]) -> String {
+    let shown: Vec<_> =
+        spans.iter().take(SPANS_SHOWN).map(|(from, to)| format!("{from} to {to}")).collect();
+    let more = match spans.len().saturating_sub(SPANS_SHOWN) {
+        0 => String::new(),
+        more => format!(", and {more} more stretches"),
+    };
+    format!("bytes {}{more} cannot be read, and are zeros in the file .damaged", shown.join(", "))
 }
 
 fn c_name(name: &[u8]) -> Result<CString, Trouble> {
@@ -191,8 +219,9 @@ impl Copier<'_> {
                 }
                 None => {
                     let Some(level) = self.levels.pop() else { return };
-                    // The target itself is the caller's.
-                    let own = !level.path.is_empty() && level.attr.kind == Kind::Directory;
+                    // A target that was there is the caller's.
+                    let ours = self.made || !level.path.is_empty();
+                    let own = ours && level.attr.kind == Kind::Directory;
                     if own {
                         let finished = self.finish_directory(&level);
                         if self.note(&level.path, finished) {
@@ -220,8 +249,17 @@ impl Copier<'_> {
 
     /// Whether to stop.
     fn note(&mut self, path: &[u8], taken: Result<(), Trouble>) -> bool {
+        let mut stop = !self.how.go_on && !self.how.salvage;
         let why = match taken {
             Ok(()) => return false,
+            Err(Trouble::LeftOut(why)) => {
+                stop = false;
+                why.to_owned()
+            }
+            Err(Trouble::Lost(spans)) => {
+                self.done.damaged = true;
+                lost_shown(&spans)
+            }
             Err(Trouble::Image(error)) => {
                 self.done.damaged = true;
                 error.to_string()
@@ -235,7 +273,7 @@ impl Copier<'_> {
         };
         let shown = crate::failure::shown(if path.is_empty() { b"/" } else { path });
         self.done.troubles.push(format!("{shown}: {why}"));
-        !self.how.go_on && !self.how.salvage
+        stop
     }
 
     fn take(&mut self, node: &Node) -> Result<(), Trouble> {
@@ -325,12 +363,12 @@ impl Copier<'_> {
             Ok(lost)
         });
         match finished {
-            Ok(0) => Ok(()),
-            Ok(_) => {
+            Ok(lost) if lost.is_empty() => Ok(()),
+            Ok(lost) => {
                 // Nothing wrong under a right name.
                 let damaged = c_name(&[name.as_bytes(), b".damaged"].concat())?;
                 rustix::fs::renameat(fd, name, fd, &damaged)?;
-                Err(esker::Error::Io.into())
+                Err(Trouble::Lost(lost))
             }
             Err(trouble) => {
                 // It is ours, and not whole.
@@ -340,24 +378,27 @@ impl Copier<'_> {
         }
     }
 
-    /// The bytes of a file, holes staying holes; how many could not be read.
-    fn content(&mut self, file: &File, node: &Node) -> Result<u64, Trouble> {
+    /// The bytes of a file, holes staying holes; those that could not be read.
+    fn content(&mut self, file: &File, node: &Node) -> Result<Vec<(u64, u64)>, Trouble> {
         let size = node.attr.size;
         file.set_len(size)?;
         let mut buffer = vec![0; CHUNK.min(usize::try_from(size).unwrap_or(CHUNK))];
-        let (mut at, mut lost) = (0, 0);
+        let (mut at, mut lost, mut small) = (0, Vec::new(), false);
         loop {
             let run = match self.image.next_data(node.ino, at) {
                 Ok(Some(run)) => run,
                 Ok(None) => return Ok(lost),
-                Err(_) if self.how.salvage => return Ok(lost + 1),
+                Err(_) if self.how.salvage => {
+                    lose(&mut lost, at, size);
+                    return Ok(lost);
+                }
                 Err(error) => return Err(error.into()),
             };
             at = run.start();
             while at < run.end() {
                 let room = usize::try_from(run.end() - at).unwrap_or(CHUNK).min(buffer.len());
                 // A damaged stretch costs no more than 4 KiB beside what is lost.
-                let room = if lost > 0 { room.min(4096) } else { room };
+                let room = if small { room.min(4096) } else { room };
                 let count = match self.image.read(node.ino, at, &mut buffer[..room]) {
                     Ok(0) => return Err(esker::Error::Io.into()),
                     Ok(count) => {
@@ -369,11 +410,11 @@ impl Copier<'_> {
                         count
                     }
                     Err(_) if self.how.salvage => {
-                        if lost == 0 && room > 4096 {
-                            lost = 1;
+                        if !small && room > 4096 {
+                            small = true;
                             continue;
                         }
-                        lost += room as u64;
+                        lose(&mut lost, at, at + room as u64);
                         room
                     }
                     Err(error) => return Err(error.into()),
@@ -392,7 +433,7 @@ impl Copier<'_> {
         kind: Kind,
     ) -> Result<(), Trouble> {
         if !self.how.specials {
-            return Err(Trouble::Refused("devices, pipes and sockets only with --specials"));
+            return Err(Trouble::LeftOut("devices, pipes and sockets only with --specials"));
         }
         let (kind, device) = match kind {
             Kind::Fifo => (FileType::Fifo, false),

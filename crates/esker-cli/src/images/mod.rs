@@ -1,7 +1,7 @@
 //! Images for the verbs that look into them without mounting: opened, and places in them found.
 //!
-//! Above: `verbs`. Below: `esker-image`. Invariant: paths are followed name by name and never through a symbolic
-//! link, so a place is where its path says.
+//! Above: `verbs`. Below: `esker-image`. Invariant: paths are followed name by name, and symbolic links within the image,
+//! whose root they do not leave.
 
 pub mod archive;
 pub mod copy;
@@ -10,18 +10,23 @@ mod walk;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker::store::View;
 use esker::{Attr, Ino, Kind, Name};
 use esker_image::{Cache, Image, Source};
-use esker_stone::{Damage, Error, Rest, Start, hex};
+use esker_stone::root::Base;
+use esker_stone::{Damage, Error, Hash, Rest, Start, hex};
 
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
 use crate::volumes;
 
 pub use walk::{Node, children, walk};
+
+/// Symbolic links that one path may lead through.
+const LINKS_MAX: usize = 40;
 
 /// Bytes that the verbs keep of what they decoded.
 pub const CACHE_LEN: usize = 256 << 20;
@@ -111,11 +116,15 @@ pub fn failure(path: &Path, error: Error) -> Failure {
         }
         Error::Damaged(Damage::Truncated) => {
             let what = "the image is cut short: its end is missing".to_owned();
-            (Exit::Damaged, what, "fetch it again, or `esker extract --salvage` what is left")
+            (Exit::Damaged, what, "fetch it again; `esker extract --salvage` tries what is left")
         }
         Error::Damaged(damage) => {
             let what = format!("the image is damaged ({})", damage.text());
-            (Exit::Damaged, what, "`esker check` tells more, `esker extract --salvage` saves")
+            (
+                Exit::Damaged,
+                what,
+                "`esker check` tells more, `esker extract --salvage` tries what is left",
+            )
         }
         Error::Unsupported(_) => {
             (Exit::Source, format!("cannot read the image: {error}"), "take a newer esker")
@@ -133,20 +142,27 @@ pub fn unreadable(path: &Path, what: &str, error: esker::Error) -> Failure {
 
 /// Opens the file.
 pub fn open_file(path: &Path) -> Outcome<Source> {
-    let file = File::open(path).map_err(|error| failure(path, error.into()))?;
-    let meta = file.metadata().map_err(|error| failure(path, error.into()))?;
+    // To open a pipe would be to wait for who writes to it.
+    let meta = std::fs::metadata(path).map_err(|error| failure(path, error.into()))?;
     if meta.is_dir() {
         return Err(Failure::at(Exit::Source, "a directory, not an image", path, ""));
     }
+    if !(meta.is_file() || meta.file_type().is_block_device()) {
+        let what = "neither a file nor a block device, so not an image";
+        return Err(Failure::at(Exit::Source, what, path, ""));
+    }
+    let file = File::open(path).map_err(|error| failure(path, error.into()))?;
     Ok(Box::new(file))
 }
 
 /// Whether this is an image, to tell it from an archive.
 pub fn is_image(path: &Path, begin: Begin) -> bool {
+    if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
+        return false;
+    }
     let Ok(file) = File::open(path) else { return false };
-    let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
     let begin = Start::At(begin.0.unwrap_or(0));
-    is_file && !matches!(Rest::open(file, begin), Err(Error::Damaged(Damage::NoImage)))
+    !matches!(Rest::open(file, begin), Err(Error::Damaged(Damage::NoImage)))
 }
 
 /// Opens an image.
@@ -179,8 +195,7 @@ pub fn open_damaged(path: &Path, opening: &Opening, cache: &Arc<Cache>) -> Outco
     with_bases(path, rest, &opening.bases, cache)
 }
 
-/// Finds the bases among those that are given, by what is in them, or beside the image, by the names under which they
-/// were known.
+/// Opens the bases, wherever they are.
 fn with_bases(
     path: &Path,
     rest: Rest<Source>,
@@ -188,40 +203,44 @@ fn with_bases(
     cache: &Arc<Cache>,
 ) -> Outcome<Image> {
     let mut bases = Vec::new();
-    for base in &rest.root().bases {
-        let is_it = |file: &Path| -> Outcome<bool> {
-            let rest = Rest::open(open_file(file)?, Start::Auto);
-            let rest = rest.map_err(|error| failure(file, error))?;
-            Ok(rest.superblock().image_name() == base.name)
-        };
-        let mut found = None;
-        for file in given {
-            if found.is_none() && is_it(file)? {
-                found = Some(open_with(file, Begin(None), given, cache)?);
-            }
-        }
-        if let Some(found) = found {
-            bases.push(Arc::new(found));
-            continue;
-        }
-        let file = path.parent().unwrap_or(Path::new("")).join(OsStr::from_bytes(&base.file));
-        let missing = |why: &str| {
-            let what = format!("the base image {} {why}", path_shown(&file));
-            let name = hex(&base.name);
-            let remedy =
-                format!("put the image with the name {name} there, or name it with --base");
-            Failure::at(Exit::Source, &what, path, &remedy)
-        };
-        if !file.exists() || file == path {
-            return Err(missing("is missing"));
-        }
-        let opened = open_with(&file, Begin(None), given, cache)?;
-        if opened.name() != base.name {
-            return Err(missing("is another one"));
-        }
-        bases.push(Arc::new(opened));
+    for file in base_files(path, &rest.root().bases, given)? {
+        bases.push(Arc::new(open_with(&file, Begin(None), given, cache)?));
     }
     Image::with(rest, bases, Arc::clone(cache)).map_err(|error| failure(path, error))
+}
+
+/// The files that an image's bases are in: each among those that are given, or beside the image, under the name by
+/// which it was known or any other. What an image is called is in it.
+pub fn base_files(path: &Path, bases: &[Base], given: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut found = Vec::new();
+    for base in bases {
+        for file in given {
+            open_file(file)?;
+        }
+        let known = folder.join(OsStr::from_bytes(&base.file));
+        let others = || folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut files = given.iter().cloned().chain([known.clone()]).chain(others());
+        let Some(file) = files.find(|file| has_name(file, &base.name)) else {
+            let why = if known.exists() { "is another one" } else { "is missing" };
+            let what = format!("the base image {} {why}", path_shown(&known));
+            let name = hex(&base.name);
+            let remedy =
+                format!("put the image with the name {name} beside it, or name it with --base");
+            return Err(Failure::at(Exit::Source, &what, path, &remedy));
+        };
+        found.push(file);
+    }
+    Ok(found)
+}
+
+/// Whether a file holds the image with this name.
+fn has_name(file: &Path, name: &Hash) -> bool {
+    let Ok(source) = open_file(file) else { return false };
+    Rest::open(source, Start::Auto).is_ok_and(|rest| rest.superblock().image_name() == *name)
 }
 
 /// Opens whatever can be looked into: an image, or a volume that nobody writes.
@@ -232,31 +251,64 @@ pub fn open_any(path: &Path, opening: &Opening, cache: &Arc<Cache>) -> Outcome<B
     Ok(Box::new(open(path, opening, cache)?))
 }
 
-/// What a path in an image leads to.
+/// What a path in an image leads to, whatever links there are on the way.
 pub fn find(image: &dyn View, place: &Place) -> Outcome<Node> {
-    let told = |error: esker::Error| {
+    find_by(image, place, true)
+}
+
+/// The same, but of a symbolic link at its end the link itself.
+pub fn find_itself(image: &dyn View, place: &Place) -> Outcome<Node> {
+    find_by(image, place, false)
+}
+
+fn find_by(image: &dyn View, place: &Place, through_last: bool) -> Outcome<Node> {
+    let found = follow(image, &place.path, through_last).map_err(|error| {
         let what = format!("{} ({error})", shown(&[b"/", &place.path[..]].concat()));
         let exit = if error == esker::Error::Io { Exit::Damaged } else { Exit::Failed };
         Failure::at(exit, &what, &place.image, "")
-    };
-    let attr = image.attr(Ino::ROOT).map_err(told)?;
-    let mut node = Node { path: Vec::new(), ino: Ino::ROOT, attr, depth: 0 };
-    for part in place.path.split(|&byte| byte == b'/').filter(|part| !part.is_empty()) {
-        let next = step(image, &node, part).map_err(told)?;
-        node = Node { path: [&node.path[..], b"/", part].concat(), depth: 0, ..next };
-    }
-    Ok(node)
+    })?;
+    let path = if place.path.is_empty() { vec![] } else { [b"/", &place.path[..]].concat() };
+    Ok(Node { path, ..found })
 }
 
-fn step(image: &dyn View, node: &Node, part: &[u8]) -> esker::Result<Node> {
+/// The names of a path, the first last.
+fn names(path: &[u8]) -> Vec<Vec<u8>> {
+    let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
+    names.rev().map(<[u8]>::to_vec).collect()
+}
+
+fn follow(image: &dyn View, path: &[u8], through_last: bool) -> esker::Result<Node> {
+    let node = |ino| -> esker::Result<Node> {
+        Ok(Node { path: Vec::new(), ino, attr: image.attr(ino)?, depth: 0 })
+    };
+    let (mut at, mut left, mut links) = (node(Ino::ROOT)?, names(path), 0);
+    while let Some(name) = left.pop() {
+        let next = node(step(image, &at, &name)?)?;
+        if next.attr.kind != Kind::Symlink || left.is_empty() && !through_last {
+            at = next;
+            continue;
+        }
+        links += 1;
+        if links > LINKS_MAX {
+            return Err(esker::Error::TooManySymlinks);
+        }
+        let target = target(image, &next)?.into_encoded_bytes();
+        if target.first() == Some(&b'/') {
+            at = node(Ino::ROOT)?;
+        }
+        left.extend(names(&target));
+    }
+    Ok(at)
+}
+
+fn step(image: &dyn View, node: &Node, name: &[u8]) -> esker::Result<Ino> {
     if node.attr.kind != Kind::Directory {
         return Err(esker::Error::NotDirectory);
     }
-    let ino = match part {
-        b".." => node.attr.parent,
-        part => image.entry(node.ino, Name::parse(part)?)?.ino,
-    };
-    Ok(Node { path: Vec::new(), ino, attr: image.attr(ino)?, depth: 0 })
+    match name {
+        b".." => Ok(node.attr.parent),
+        name => Ok(image.entry(node.ino, Name::parse(name)?)?.ino),
+    }
 }
 
 /// A cache for verbs.

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use esker_image::pack::{Error, Scratch};
@@ -42,6 +43,8 @@ pub fn failure(error: Error, output: &Output) -> Failure {
 
 /// The file on its way.
 pub struct Output {
+    /// What it is, in a word.
+    kind: &'static str,
     file: File,
     path: PathBuf,
     folder: PathBuf,
@@ -49,15 +52,20 @@ pub struct Output {
     name: Option<PathBuf>,
 }
 
-fn refused(path: &Path, error: &io::Error) -> Failure {
-    let what = format!("cannot write the image ({})", said(error));
+fn refused(kind: &str, path: &Path, error: &io::Error) -> Failure {
+    let what = format!("cannot write the {kind} ({})", said(error));
     let remedy = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "make room, or write it elsewhere with -o; nothing was left behind"
+            "make room, or write it elsewhere; nothing was left behind"
         }
-        _ => "name another place with -o",
+        _ => "name another place",
     };
     Failure::at(Exit::Failed, &what, path, remedy)
+}
+
+/// Device and number of what a path leads to.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// A file without a name, where there are such.
@@ -67,10 +75,15 @@ fn nameless(folder: &Path) -> Result<File, Errno> {
 }
 
 impl Output {
-    /// A new file that will be `path`.
+    /// A new image that will be `path`.
     pub fn new(path: &Path, force: bool) -> Outcome<Self> {
+        Self::of("image", path, force)
+    }
+
+    /// A new file of some kind.
+    pub fn of(kind: &'static str, path: &Path, force: bool) -> Outcome<Self> {
         if path.file_name().is_none() {
-            return Err(Failure::at(Exit::Usage, "no name for a file", path, "name one with -o"));
+            return Err(Failure::at(Exit::Usage, "no name for a file", path, "name one"));
         }
         match path.symlink_metadata() {
             Ok(meta) if !meta.is_file() => {
@@ -92,25 +105,33 @@ impl Output {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
                 let name = folder.join(format!(".esker-{}.new", std::process::id()));
                 let file = File::options().read(true).write(true).create_new(true).open(&name);
-                (file.map_err(|error| refused(path, &error))?, Some(name))
+                (file.map_err(|error| refused(kind, path, &error))?, Some(name))
             }
-            Err(errno) => return Err(refused(path, &errno.into())),
+            Err(errno) => return Err(refused(kind, path, &errno.into())),
         };
         if let Some(name) = name.clone() {
             remove_at_signals(name);
         }
-        Ok(Self { file, path: path.to_owned(), folder, name })
+        Ok(Self { kind, file, path: path.to_owned(), folder, name })
     }
 
     /// The directory that it will be in: device and number.
     pub fn folder(&self) -> Option<(u64, u64)> {
-        use std::os::unix::fs::MetadataExt as _;
-        self.folder.metadata().ok().map(|meta| (meta.dev(), meta.ino()))
+        identity(&self.folder)
+    }
+
+    /// Refuses to replace a file without which the new image could not be read.
+    pub fn spares(&self, base: &Path) -> Outcome {
+        if identity(&self.path).is_none_or(|own| identity(base) != Some(own)) {
+            return Ok(());
+        }
+        let what = "the image would take the place of its own base";
+        Err(Failure::at(Exit::Usage, what, &self.path, "write it under another name with -o"))
     }
 
     /// To write to.
     pub fn file(&self) -> Outcome<File> {
-        self.file.try_clone().map_err(|error| refused(&self.path, &error))
+        self.file.try_clone().map_err(|error| refused(self.kind, &self.path, &error))
     }
 
     /// A file without a name beside it, for what nobody wants when the image is done.
@@ -124,17 +145,17 @@ impl Output {
             }
             errno => Err(io::Error::from(errno)),
         });
-        Ok(Box::new(file.map_err(|error| refused(&self.path, &error))?))
+        Ok(Box::new(file.map_err(|error| refused(self.kind, &self.path, &error))?))
     }
 
     /// What writing said, for a person.
     pub fn failure(&self, error: &io::Error) -> Failure {
-        refused(&self.path, error)
+        refused(self.kind, &self.path, error)
     }
 
     /// It is whole: synced, and under its name.
     pub fn keep(mut self) -> Outcome {
-        self.place().map_err(|error| refused(&self.path, &error))
+        self.place().map_err(|error| refused(self.kind, &self.path, &error))
     }
 
     fn place(&mut self) -> io::Result<()> {

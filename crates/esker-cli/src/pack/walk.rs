@@ -409,6 +409,8 @@ impl<'a> Walk<'a> {
         };
         if at < size || moved(&after) != moved(stat) {
             self.trouble("it changed while it was read, and is stored as it was read");
+        } else if size == 0 && source::read(file, &mut self.buffer[..1], 0).is_ok_and(|n| n > 0) {
+            self.trouble("it says that it is empty, as files in /proc do, and is stored so");
         }
         Ok(self.packer.end(node, incoming)?)
     }

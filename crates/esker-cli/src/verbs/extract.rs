@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::images::archive::{self, Choice, Cpio, Form, Stop, Tar, Zip};
 use crate::images::copy::{Done, How, copy};
 use crate::images::{self, Node, Opening, Place, PlaceParser, walk};
-use crate::pack::glob;
+use crate::pack::{Output, glob};
 use crate::units::{parse_size, size_shown};
 use crate::volumes::is_volume;
 
@@ -91,6 +91,21 @@ pub struct Extract {
     /// Print one line of JSON about the result
     #[arg(long)]
     pub json: bool,
+}
+
+/// Why an archive has no end, for a person.
+fn stopped(stop: Stop, file: &Path) -> Failure {
+    match stop {
+        Stop::Output(error) => {
+            let what = format!("cannot write the archive ({})", said(&error));
+            Failure::at(Exit::Failed, &what, file, "")
+        }
+        Stop::Limit(what) | Stop::Refused(what) => Failure::at(Exit::Failed, what, file, ""),
+        Stop::Image(_) | Stop::Broken => {
+            let what = "a file of the image cannot be read to its end, so there is no archive";
+            Failure::at(Exit::Damaged, what, file, "--continue leaves such files out")
+        }
+    }
 }
 
 fn size(word: &str) -> Result<u64, String> {
@@ -208,27 +223,36 @@ impl Extract {
         wanted: &dyn Fn(&Node) -> bool,
         file: &Path,
     ) -> Outcome<Done> {
-        let failed = |error: io::Error| {
-            let what = format!("cannot write the archive ({})", said(&error));
-            Failure::at(Exit::Failed, &what, file, "")
-        };
-        let output: Box<dyn Write> = match self.to_standard_output() {
-            true => Box::new(io::stdout().lock()),
-            false => {
-                let mut options = File::options();
-                options.write(true).create_new(!self.force).create(self.force).truncate(self.force);
-                Box::new(options.open(file).map_err(failed)?)
-            }
-        };
         let mut form: Box<dyn Form> = match (&self.cpio, &self.zip) {
             (Some(_), _) => Box::new(Cpio::new(image, start, wanted)),
             (_, Some(_)) => Box::new(Zip::default()),
             _ => Box::new(Tar),
         };
-        let choice = Choice { wanted, go_on: self.go_on || self.salvage };
-        let written =
-            archive::write(image, start, &choice, &mut *form, &mut BufWriter::new(output));
-        let (skipped, files) = written.map_err(failed)?;
+        let choice = Choice {
+            wanted,
+            go_on: self.go_on || self.salvage,
+            bytes_max: self.max_bytes.unwrap_or(u64::MAX),
+            files_max: self.max_files.unwrap_or(u64::MAX),
+        };
+        let mut write = |output: &mut dyn Write| {
+            let mut output = BufWriter::new(output);
+            archive::write(image, start, &choice, &mut *form, &mut output)
+                .map_err(|stop| stopped(stop, file))
+        };
+        let (skipped, files) = match file.metadata() {
+            _ if self.to_standard_output() => write(&mut io::stdout().lock())?,
+            // A pipe, say, or a tape.
+            Ok(meta) if !meta.is_file() && !meta.is_dir() => {
+                let opened = File::options().write(true).open(file);
+                write(&mut opened.map_err(|error| stopped(error.into(), file))?)?
+            }
+            _ => {
+                let output = Output::of("archive", file, self.force)?;
+                let written = write(&mut output.file()?)?;
+                output.keep()?;
+                written
+            }
+        };
         let mut done = Done { files, ..Done::default() };
         for (path, stop) in skipped {
             let why = match stop {
@@ -236,8 +260,9 @@ impl Extract {
                     done.damaged |= error == esker::Error::Io;
                     error.to_string()
                 }
-                Stop::Refused(why) => why.to_owned(),
+                Stop::Refused(why) | Stop::Limit(why) => why.to_owned(),
                 Stop::Output(error) => said(&error),
+                Stop::Broken => "cannot be read to its end".to_owned(),
             };
             done.troubles.push(format!("{}: {why}", shown(&path)));
         }

@@ -56,14 +56,26 @@ pub fn written(done: io::Result<()>) -> Flow {
 }
 
 impl Look {
-    /// Calls `look` for each place; of several, a failure does not stop the others.
-    pub fn each(&self, mut look: impl FnMut(&dyn View, Node) -> Outcome) -> Outcome {
+    /// Calls `look` for what each place leads to; of several, a failure does not stop the others.
+    pub fn each(&self, look: impl FnMut(&dyn View, Node) -> Outcome) -> Outcome {
+        self.each_by(images::find, look)
+    }
+
+    /// The same for what has the names, also where these are symbolic links.
+    pub fn each_itself(&self, look: impl FnMut(&dyn View, Node) -> Outcome) -> Outcome {
+        self.each_by(images::find_itself, look)
+    }
+
+    fn each_by(
+        &self,
+        find: fn(&dyn View, &Place) -> Outcome<Node>,
+        mut look: impl FnMut(&dyn View, Node) -> Outcome,
+    ) -> Outcome {
         let cache = images::cache();
         let mut first = Ok(());
         for place in &self.places {
-            let looked = images::open_any(&place.image, &self.opening, &cache).and_then(|image| {
-                images::find(&*image, place).and_then(|node| look(&*image, node))
-            });
+            let looked = images::open_any(&place.image, &self.opening, &cache)
+                .and_then(|image| find(&*image, place).and_then(|node| look(&*image, node)));
             match looked {
                 Err(failure) if self.places.len() > 1 => {
                     eprintln!("esker: {}", failure.text);

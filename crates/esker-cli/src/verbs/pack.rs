@@ -68,8 +68,8 @@ pub struct Pack {
     /// The image to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Store only what is not in this image; the new one cannot be read without it. It is looked for beside the
-    /// new one, by its file name
+    /// Store only what is not in this image, which has no base itself; the new one cannot be read without it. It is
+    /// found beside the new one, whatever its name is there; any number of them
     #[arg(long, value_name = "IMAGE")]
     base: Vec<PathBuf>,
     /// Replace the output if it exists
@@ -113,7 +113,11 @@ impl Pack {
             return Err(Failure::new(Exit::Usage, what, "give the one that its paths are below"));
         }
         for input in self.inputs.iter().filter(|input| input.as_os_str() != "-") {
-            std::fs::metadata(input).map_err(|error| unreadable(input, &error))?;
+            let meta = std::fs::metadata(input).map_err(|error| unreadable(input, &error))?;
+            if self.files_from.is_some() && !meta.is_dir() {
+                let what = "not a directory, and paths of --files-from are below one";
+                return Err(Failure::at(Exit::Usage, what, input, "give a directory"));
+            }
         }
         let began = Instant::now();
         let output = Output::new(&self.output, self.force)?;
@@ -146,6 +150,7 @@ impl Pack {
             Packer::with_scratch(output.file()?, root.clone(), options, output.scratch()?)
                 .map_err(failed)?;
         for base in &self.base {
+            output.spares(base)?;
             self.lean_on(base, &mut packer)?.map_err(failed)?;
         }
         let total = Total::default();

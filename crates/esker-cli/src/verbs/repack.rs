@@ -110,6 +110,12 @@ impl Repack {
         let image = images::open(&self.image, &self.opening, &cache)?;
         let began = Instant::now();
         let output = Output::new(&self.output, self.force)?;
+        if self.metadata_only {
+            let bases = &image.root().bases;
+            for base in images::base_files(&self.image, bases, &self.opening.bases)? {
+                output.spares(&base)?;
+            }
+        }
         let (gathered, packed) = self.pack(&image, &order, options, &output)?;
         output.keep()?;
         self.warn(&image);

@@ -24,7 +24,7 @@ impl Stat {
     /// Tells.
     pub fn run(&self) -> Outcome {
         let mut out = io::stdout().lock();
-        self.look.each(|image, node| {
+        self.look.each_itself(|image, node| {
             let attr = &node.attr;
             let mut names = Vec::new();
             let listed = image.xattrs(node.ino, &mut |name| {

@@ -10,7 +10,7 @@ pub mod writer;
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -39,6 +39,10 @@ pub type Writable = Fs<Kept<Home<Lent>, FileDevice>>;
 /// Whether a volume begins here.
 pub fn is_volume(path: &Path) -> bool {
     let mut head = [0; 16];
+    // To open a pipe would be to wait for who writes to it.
+    if std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo()) {
+        return false;
+    }
     let Ok(file) = File::open(path) else { return false };
     if file.read_exact_at(&mut head, 0).is_err() {
         return false;

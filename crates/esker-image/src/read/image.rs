@@ -457,18 +457,14 @@ impl Image {
             if end > whole {
                 return Err(Damage::Reference.into());
             }
-            if row.recipe > 0 {
-                return self.made(name, &row);
+            // Half of it or more, or asked again: then all of it, or a walk through the block
+            // would decode its beginning again and again.
+            if row.recipe > 0 || known.is_some() || end > whole / 2 {
+                return self.whole(name, &row);
             }
             let base = self.base_of(&row)?;
             let base = base.as_deref().map_or(&[][..], Vec::as_slice);
-            // Half of it or more, or asked again: then all of it, or a walk through the block
-            // would decode its beginning again and again.
-            if known.is_some() || end > whole / 2 {
-                self.rest.block(name, &row, base)
-            } else {
-                self.rest.block_head(name, &row, base, end.next_multiple_of(HEAD_LEN).min(whole))
-            }
+            self.rest.block_head(name, &row, base, end.next_multiple_of(HEAD_LEN).min(whole))
         };
         self.cache.get(key, |plain: &Vec<u8>| plain.len() >= end, load)
     }

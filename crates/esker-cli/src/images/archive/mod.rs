@@ -33,6 +33,10 @@ pub enum Stop {
     Refused(&'static str),
     /// The output cannot be written.
     Output(io::Error),
+    /// The image cannot give it to its end, and the archive has its beginning.
+    Broken,
+    /// There is more than was allowed.
+    Limit(&'static str),
 }
 
 impl From<esker::Error> for Stop {
@@ -71,16 +75,43 @@ pub struct Choice<'a> {
     pub wanted: &'a dyn Fn(&Node) -> bool,
     /// Go on after a file that cannot be read to its end: each is read once before it is written.
     pub go_on: bool,
+    /// Most bytes of the archive.
+    pub bytes_max: u64,
+    /// Most files.
+    pub files_max: u64,
+}
+
+/// An output that takes so many bytes and no more.
+struct Limited<'a> {
+    output: &'a mut dyn Write,
+    left: u64,
+}
+
+impl Write for Limited<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::QuotaExceeded, "more bytes than --max-bytes allows")
+        })?;
+        self.output.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
 }
 
 /// Writes everything in `start` that is wanted. Answers with what was left out, and how many things there are.
+///
+/// # Errors
+/// What ended the archive in the middle.
 pub fn write(
     image: &dyn View,
     start: &Node,
     choice: &Choice<'_>,
     form: &mut dyn Form,
     output: &mut dyn Write,
-) -> io::Result<(Skipped, u64)> {
+) -> Result<(Skipped, u64), Stop> {
+    let output = &mut Limited { output, left: choice.bytes_max };
     let mut known: HashMap<Ino, Vec<u8>> = HashMap::new();
     let (mut skipped, mut failed, mut count) = (Skipped::new(), None, 0);
     let base = start.path.len();
@@ -91,6 +122,10 @@ pub fn write(
         }
         if !(choice.wanted)(node) {
             return Flow::Continue(());
+        }
+        if count >= choice.files_max {
+            failed = Some(Stop::Limit("more files than --max-files allows"));
+            return Flow::Break(());
         }
         let name = if node.depth == 0 && directory { b"." } else { below(node, base) };
         let first = known.get(&node.ino).map(Vec::as_slice);
@@ -106,8 +141,8 @@ pub fn write(
                     known.entry(node.ino).or_insert_with(|| name.to_vec());
                 }
             }
-            Err(Stop::Output(error)) => {
-                failed = Some(error);
+            Err(stop @ (Stop::Output(_) | Stop::Broken)) => {
+                failed = Some(stop);
                 return Flow::Break(());
             }
             Err(stop) => skipped.push((node.path.clone(), stop)),
@@ -118,8 +153,8 @@ pub fn write(
     let trouble = &mut |node: &Node, error| lost.push((node.path.clone(), Stop::Image(error)));
     walk(image, start.clone(), &mut each, trouble);
     skipped.extend(lost);
-    if let Some(error) = failed {
-        return Err(error);
+    if let Some(stop) = failed {
+        return Err(stop);
     }
     form.end(output)?;
     output.flush()?;
@@ -159,8 +194,6 @@ fn promised(
 ) -> Result<(), Stop> {
     content(image, ino, span, output).map_err(|stop| match stop {
         Stop::Output(error) => Stop::Output(error),
-        _ => Stop::Output(io::Error::other(
-            "a file of the image cannot be read to its end; --continue leaves such files out",
-        )),
+        _ => Stop::Broken,
     })
 }
