@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use esker::ground::Memory;
+use esker::ground::{Memory, is_blank};
 use esker::limits::FILE_SIZE_MAX;
 use esker::{Error, Result, Time, layout};
 
@@ -126,7 +126,7 @@ impl Backed {
             }
             Backing::Raw { size } => (0, size),
             Backing::RawPages => (0, has),
-            Backing::Kept if has == 0 => (START, 0),
+            Backing::Kept if is_blank(&*memory)? => (START, 0),
             Backing::Kept => (START, kept_size(&*memory)?),
         };
         let kept = backing == Backing::Kept;
@@ -134,9 +134,9 @@ impl Backed {
         Ok(Self { memory, start, size, kept, stale, changed: None, size_max: FILE_SIZE_MAX })
     }
 
-    /// A memory without bytes gets its head.
+    /// A blank memory gets its head.
     pub(crate) fn lay_down(&self) -> Result<()> {
-        if !self.kept || self.memory.size() > 0 {
+        if !self.kept || !is_blank(&*self.memory)? {
             return Ok(());
         }
         let head = BackingHead { magic: MAGIC, version: VERSION, start: START as u32, size: 0 };

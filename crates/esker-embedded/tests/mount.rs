@@ -180,7 +180,8 @@ fn what_cannot_be_mounted_is_named_and_stays_as_it_is() {
     // The home's own memory, and any that holds another.
     assert_eq!(refused(home, Backing::Kept), Some(MountError::Foreign));
     own.grow(1).unwrap();
-    assert_eq!(refused(own, Backing::Kept), Some(MountError::Foreign), "zeros are not nothing");
+    own.write(50_000, &[1]).unwrap();
+    assert_eq!(refused(own, Backing::Kept), Some(MountError::Foreign), "somebody's zeros");
     own.grow(8192).unwrap();
     let head = BackingHead { magic: *b"EskrFile", version: 1, start: 4096, size: own.size() };
     own.write(0, &head.encode()).unwrap();

@@ -59,6 +59,33 @@ pub trait Memory {
     }
 }
 
+/// As far as anybody looks whether there is something in a memory, in bytes.
+const LOOKED_AT: u64 = 16 << 20;
+/// Bytes that are looked at together.
+const CHUNK: u64 = 64 << 10;
+
+/// Whether a memory holds nothing yet: it has no bytes, or the first 16 MiB of them are zeros. It may have grown for
+/// somebody whose first call was ended, or be a part of a larger one that did.
+///
+/// # Errors
+/// Of the memory.
+pub fn is_blank<M: Memory + ?Sized>(memory: &M) -> Result<bool> {
+    let (end, mut at) = (memory.size().min(LOOKED_AT), 0);
+    // Most that holds something begins with it.
+    let mut first = [0; 8];
+    let len = first.len().min(end as usize);
+    memory.read(0, &mut first[..len])?;
+    let mut blank = first == [0; 8];
+    let mut chunk = alloc::vec![0; if blank { end.min(CHUNK) as usize } else { 0 }];
+    while blank && at < end {
+        let len = (end - at).min(CHUNK) as usize;
+        memory.read(at, &mut chunk[..len])?;
+        blank = chunk[..len].iter().all(|&byte| byte == 0);
+        at += len as u64;
+    }
+    Ok(blank)
+}
+
 /// Whether so many bytes from an address on are among the first `size`.
 fn lies_inside(at: u64, len: usize, size: u64) -> bool {
     at.checked_add(len as u64).is_some_and(|end| end <= size)

@@ -15,6 +15,6 @@ pub use budget::Budget;
 pub use clock::Clock;
 pub use heap::Heap;
 pub use lender::Lender;
-pub use memory::Memory;
+pub use memory::{Memory, is_blank};
 pub use region::Region;
 pub use undo::Undo;

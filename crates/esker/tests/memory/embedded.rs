@@ -177,15 +177,12 @@ fn a_call_that_was_killed_has_been_or_has_not() {
             break;
         }
         killed += 1;
-        // Every write of the beginning, then ever fewer of them.
-        step += 1 + step / 40;
+        step += 1;
         let undo = Undo::open(&memory, &log).unwrap();
         if undo.size() == 0 {
             continue;
         }
         match open(undo) {
-            // Not even the new home was whole.
-            Err(OpenError::Foreign) if life < 60 => continue,
             Err(error) => panic!("life {life}: {error}"),
             Ok(home) => {
                 assert_eq!(home.check(), []);
@@ -360,11 +357,10 @@ fn a_region_keeps_to_itself() {
     memory.grow(200_000).unwrap();
     memory.write(0, &[1; 131_072]).unwrap();
     let region = || Region::new(&memory, 131_072, 1 << 20).unwrap();
-    assert!(matches!(open(region()), Err(OpenError::Foreign)), "bytes are there already");
-    let memory = Heap::new();
-    memory.grow(131_072).unwrap();
-    memory.write(0, &[1; 131_072]).unwrap();
-    let region = || Region::new(&memory, 131_072, 1 << 20).unwrap();
+    memory.write(150_000, &[1]).unwrap();
+    assert!(matches!(open(region()), Err(OpenError::Foreign)), "somebody is there already");
+    // Bytes that are there, as in a memory that grew for its end, are no obstacle.
+    memory.write(150_000, &[0]).unwrap();
     let home = open(region()).unwrap();
     let stories = story();
     stories.iter().for_each(|words| commit(&home, words).unwrap());

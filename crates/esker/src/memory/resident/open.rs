@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::ground::order::Rank;
 use crate::ground::sync::Mutex;
 use crate::ground::sync::atomic::Ordering;
-use crate::ground::{Budget, Memory};
+use crate::ground::{Budget, Memory, is_blank};
 use crate::ids::Ino;
 use crate::limits::{GRANULE, PAGE_SIZE, RELEASE_UNIT};
 use crate::memory::free::{PAGE, Run};
@@ -93,7 +93,8 @@ impl fmt::Display for OpenError {
 impl core::error::Error for OpenError {}
 
 impl<M: Memory> Home<Resident<M>> {
-    /// The home in this memory, or a new one, with the root directory that `options` say, in a memory of no bytes.
+    /// The home in this memory, or a new one, with the root directory that `options` say, in a memory that is blank
+    /// ([`is_blank`]).
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -109,7 +110,7 @@ impl<M: Memory> Home<Resident<M>> {
         if !tuning.fits() {
             return Err(OpenError::Unfit { page_size: tuning.page_size });
         }
-        if memory.size() == 0 {
+        if is_blank(&memory)? {
             return Ok(Self::format(memory, options, tuning)?);
         }
         let superblock = Superblock::read(&memory)?;

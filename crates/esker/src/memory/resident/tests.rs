@@ -60,7 +60,10 @@ fn what_cannot_be_opened_is_named() {
     );
     let foreign = Heap::new();
     foreign.grow(1 << 16).unwrap();
-    assert_eq!(open(&foreign).err(), Some(OpenError::Foreign), "zeros are not nothing");
+    foreign.write(65_535, &[1]).unwrap();
+    assert_eq!(open(&foreign).err(), Some(OpenError::Foreign));
+    foreign.write(65_535, &[0]).unwrap();
+    assert!(open(&foreign).is_ok(), "nothing is in it");
 }
 
 #[test]
