@@ -45,6 +45,16 @@ impl<U, F: Fn() -> Result<U> + Send + Sync> Maker<U> for F {
     }
 }
 
+/// What became of a batch.
+enum Taken {
+    /// This.
+    Done(Result<()>),
+    /// The layer has no room for it: that has to be written first.
+    Later,
+    /// The volume has no room for it.
+    NoRoom,
+}
+
 struct Layers<U, D> {
     /// Takes batches.
     top: Arc<Layer<U, D>>,
@@ -212,27 +222,27 @@ impl<U: Store, D: Device> Kept<U, D> {
         self.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this can be taken now; if the volume has room for it beside what is `kept`, and memory.
-    fn takes(&self, layers: &Layers<U, D>, cost: Cost, (grows, kept): (bool, u64)) -> bool {
-        let waiting = layers.top.cost() + cost;
-        // Rows are written into what is kept back for them: never more than that at once.
-        if waiting.rows > self.volume.rows_room() && !layers.top.dirty().is_empty() {
-            return false;
-        }
+    /// Whether the volume has room for this beside what waits and what is `kept`.
+    fn fits(&self, layers: &Layers<U, D>, cost: Cost, kept: u64) -> bool {
+        let waiting = (layers.top.cost() + cost).sum();
         let closed = layers.closed.as_ref().map_or(0, |layer| layer.cost().sum());
-        let all = waiting.sum().saturating_add(closed).saturating_add(kept);
-        !grows || all <= self.volume.room()
+        waiting.saturating_add(closed).saturating_add(kept) <= self.volume.room()
     }
 
-    /// Takes a batch if it can; `None`: something has to be written first.
-    fn try_commit(&self, batch: &Batch<'_>, cost: Cost, grows: bool) -> Option<Result<()>> {
+    /// Takes a batch if it can.
+    fn try_commit(&self, batch: &Batch<'_>, cost: Cost, grows: bool) -> Taken {
         let kept = self.promised().kept_beside(batch);
         let layers = self.gate();
-        if !self.takes(&layers, cost, (grows, kept)) {
-            return None;
+        // Rows are written into what is kept back for them: never more than that at once.
+        let rows = layers.top.cost().rows.saturating_add(cost.rows);
+        if rows > self.volume.rows_room() && !layers.top.dirty().is_empty() {
+            return Taken::Later;
+        }
+        if grows && !self.fits(&layers, cost, kept) {
+            return Taken::NoRoom;
         }
         match layers.top.commit(batch, cost) {
-            Err(esker::Error::NoSpace) if !layers.top.dirty().is_empty() => None,
+            Err(esker::Error::NoSpace) if !layers.top.dirty().is_empty() => Taken::Later,
             done => {
                 if done.is_ok() {
                     self.promised().passed(batch);
@@ -242,7 +252,7 @@ impl<U: Store, D: Device> Kept<U, D> {
                     drop(layers);
                     self.wake();
                 }
-                Some(done)
+                Taken::Done(done)
             }
         }
     }
@@ -385,22 +395,36 @@ impl<U: Store, D: Device> Store for Kept<U, D> {
 }
 
 impl<U: Store, D: Device> Kept<U, D> {
-    /// Takes a batch once it is written what must be for that, and room was made.
+    /// Takes a batch once it is written what must be for that, and room was made. Others may fill the layer as fast as
+    /// it is written: that is a reason to try again, one at a time, and never to refuse.
     fn take(&self, batch: &Batch<'_>, cost: Cost, grows: bool) -> Result<()> {
-        if let Some(done) = self.try_commit(batch, cost, grows) {
-            return done;
+        let (mut turn, mut refused) = (None, 0);
+        loop {
+            match self.try_commit(batch, cost, grows) {
+                Taken::Done(done) => return done,
+                Taken::Later => {
+                    turn.get_or_insert_with(|| self.overwriting());
+                    self.write().map_err(Error::core)?;
+                }
+                Taken::NoRoom if refused == 0 => {
+                    refused += 1;
+                    self.write().map_err(Error::core)?;
+                }
+                Taken::NoRoom if refused == 1 => {
+                    refused += 1;
+                    let kept = self.promised().kept_beside(batch);
+                    self.volume.reclaim(cost.sum().saturating_add(kept)).map_err(Error::core)?;
+                }
+                Taken::NoRoom => {
+                    let _turn = turn.unwrap_or_else(|| self.overwriting());
+                    return self.overwrite(batch, cost);
+                }
+            }
         }
-        self.write().map_err(Error::core)?;
-        if let Some(done) = self.try_commit(batch, cost, grows) {
-            return done;
-        }
-        let kept = if grows { self.promised().kept_beside(batch) } else { 0 };
-        self.volume.reclaim(cost.sum().saturating_add(kept)).map_err(Error::core)?;
-        match self.try_commit(batch, cost, grows) {
-            Some(done) => done,
-            None if grows => self.overwrite(batch, cost),
-            None => self.insist(batch, cost),
-        }
+    }
+
+    fn overwriting(&self) -> MutexGuard<'_, ()> {
+        self.overwriting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Holes for which a batch wants room to be kept, and for which it is not yet.
@@ -424,27 +448,14 @@ impl<U: Store, D: Device> Kept<U, D> {
         wanted.iter().for_each(|&(ino, range)| self.promised().add(ino, range));
     }
 
-    /// Takes a batch that needs no room but for its rows. Others may fill the layer as fast as it is written, and are
-    /// never a reason to refuse what makes room; an empty layer takes it.
-    fn insist(&self, batch: &Batch<'_>, cost: Cost) -> Result<()> {
-        let _turn = self.overwriting.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            self.write().map_err(Error::core)?;
-            if let Some(done) = self.try_commit(batch, cost, false) {
-                return done;
-            }
-        }
-    }
-
     /// Takes a batch for which there is no room, if it only puts bytes in the place of others and these take no more:
-    /// it is written at once, into what is kept back, and then what was there before is free.
+    /// it is written at once, into what is kept back, and then what was there before is free. One at a time.
     fn overwrite(&self, batch: &Batch<'_>, cost: Cost) -> Result<()> {
         let only =
             |change: &Change<'_>| matches!(change, Change::Write { .. } | Change::Set { .. });
         if !batch.changes().all(only) {
             return Err(esker::Error::NoSpace);
         }
-        let _turn = self.overwriting.lock().unwrap_or_else(PoisonError::into_inner);
         self.write().map_err(Error::core)?;
         if cost.bytes > self.volume.spare() {
             return Err(esker::Error::NoSpace);
@@ -456,8 +467,10 @@ impl<U: Store, D: Device> Kept<U, D> {
                 return Err(esker::Error::NoSpace);
             }
         }
-        let taken = self.try_commit(batch, cost, false);
-        taken.unwrap_or(Err(esker::Error::NoSpace))?;
+        match self.try_commit(batch, cost, false) {
+            Taken::Done(done) => done?,
+            Taken::Later | Taken::NoRoom => return Err(esker::Error::NoSpace),
+        }
         self.write().map_err(Error::core)?;
         self.volume.reclaim(cost.sum()).map_err(Error::core)
     }
@@ -465,11 +478,11 @@ impl<U: Store, D: Device> Kept<U, D> {
     /// Whether the volume has room for so much more beside all that is kept, once it has made all the room that it can.
     fn has_room(&self, cost: Cost) -> Result<bool> {
         let kept = self.promised().kept();
-        if self.takes(&self.gate(), cost, (true, kept)) {
+        if self.fits(&self.gate(), cost, kept) {
             return Ok(true);
         }
         self.write().map_err(Error::core)?;
         self.volume.reclaim(cost.sum().saturating_add(kept)).map_err(Error::core)?;
-        Ok(self.takes(&self.gate(), cost, (true, kept)))
+        Ok(self.fits(&self.gate(), cost, kept))
     }
 }

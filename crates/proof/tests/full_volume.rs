@@ -16,6 +16,7 @@ use esker_proof::storm::{Here, rage};
 use esker_proof::world::inside::Checked as _;
 use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
+use esker_volume::device::{self, Geometry};
 use esker_volume::make;
 
 type Home = Above<Arc<Ram>>;
@@ -53,7 +54,7 @@ fn noise(chance: &mut Chance, len: usize) -> Vec<u8> {
 }
 
 /// Makes a file of this content.
-fn put(fs: &Fs<Home>, path: &str, content: &[u8]) -> Result<Ino, Error> {
+fn put<D: device::Device>(fs: &Fs<Above<D>>, path: &str, content: &[u8]) -> Result<Ino, Error> {
     let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
     let ino = fs.create(&Caller::ROOT, Ino::ROOT, name(path), new)?.ino;
     let mut done = Ok(0);
@@ -295,4 +296,57 @@ fn a_war_above_a_volume_leaves_a_sound_volume() {
 fn a_war_for_space_leaves_a_sound_volume() {
     let tight = Shape { segment_len: 128 << 10, ..SHAPE };
     war(&tight, 4 << 20);
+}
+
+/// A device that takes its time to make something safe, in which others go on.
+struct Slow(Ram);
+
+impl device::Device for Slow {
+    fn geometry(&self) -> Geometry {
+        self.0.geometry()
+    }
+
+    fn read(&self, at: u64, target: &mut [u8]) -> device::Result<()> {
+        self.0.read(at, target)
+    }
+
+    fn write(&self, at: u64, source: &[u8]) -> device::Result<()> {
+        self.0.write(at, source)
+    }
+
+    fn flush(&self) -> device::Result<()> {
+        std::thread::sleep(Duration::from_millis(3));
+        self.0.flush()
+    }
+
+    fn discard(&self, at: u64, len: u64) -> device::Result<()> {
+        self.0.discard(at, len)
+    }
+}
+
+/// Many make small files faster than they are written, in layers that have room for a few: each waits for its turn, and
+/// none is told that a volume which is nearly empty is full.
+#[test]
+fn who_comes_too_fast_waits_and_is_not_refused() {
+    const THREADS: u64 = 8;
+    let shape = Shape { segment_len: 128 << 10, recent_len: 1 << 20, ..SHAPE };
+    let device = Slow(Ram::new(64 << 20));
+    make(&device, &shape.making()).expect("a volume");
+    let fs = Fs::new(mount(&shape, device).expect("it opens"), clock);
+    let files = from_env("ESKER_CASES", 400);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let fs = &fs;
+            scope.spawn(move || {
+                for number in 0..files {
+                    let path = format!("{thread}-{number}");
+                    put(fs, &path, &[7; 100]).unwrap_or_else(|error| panic!("{path}: {error}"));
+                }
+            });
+        }
+    });
+    fs.sync().expect("what was taken is written");
+    assert!(fs.store().volume().sequence() > 10, "there was always room in a layer");
+    assert_eq!(fs.store().space().inodes, THREADS * files + 1);
+    assert_eq!(fs.store().findings(), [""; 0]);
 }
