@@ -17,6 +17,9 @@ use crate::stack::State;
 use crate::superblock::Superblock;
 use crate::volume::{Options, Volume};
 
+/// Bytes that are looked at together behind the end of the log.
+const LOOK_LEN: usize = 1 << 20;
+
 /// A superblock that counts, and where it lies: which segment of a pair, which step.
 type Found = (Superblock, (u32, u64));
 
@@ -221,13 +224,20 @@ impl<D: Device> Walk<'_, D> {
         let (physical, segment, at, next) = self.end();
         let own = &self.superblock;
         let proves = |head: &PartHead| head.segment >= segment && head.durable > sequence;
-        let mut rest = vec![0; (own.segment_room - at) as usize];
-        self.device.read(u64::from(physical.0) * own.segment_len + at, &mut rest)?;
-        for unit in rest.chunks(own.unit as usize) {
-            if unit.starts_with(&MAGIC)
-                && PartHead::parse(unit, &own.uuid).is_some_and(|head| proves(&head))
-            {
-                return Ok(true);
+        let begin = u64::from(physical.0) * own.segment_len;
+        // Behind its write pointer a zone holds nothing.
+        let written = self.device.written(begin)?.unwrap_or(own.segment_room);
+        let end = written.clamp(at, own.segment_room);
+        let mut rest = vec![0; LOOK_LEN.min((end - at) as usize)];
+        for from in (at..end).step_by(LOOK_LEN) {
+            rest.truncate((end - from) as usize);
+            self.device.read(begin + from, &mut rest)?;
+            for unit in rest.chunks(own.unit as usize) {
+                if unit.starts_with(&MAGIC)
+                    && PartHead::parse(unit, &own.uuid).is_some_and(|head| proves(&head))
+                {
+                    return Ok(true);
+                }
             }
         }
         for physical in next {

@@ -14,6 +14,7 @@ use crate::commit::{CUT, Sink, Source};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::leaf::Leaf;
+use crate::limits::ROWS_LEN;
 use crate::log::Log;
 use crate::segments::{Condition, Segments};
 use crate::settle::idle;
@@ -104,8 +105,8 @@ impl<D: Device> Volume<D> {
 
     /// Bytes of rows that one commit may have, whatever the room.
     #[must_use]
-    pub const fn rows_room(&self) -> u64 {
-        self.shape.segment_room
+    pub fn rows_room(&self) -> u64 {
+        self.shape.segment_room.min(ROWS_LEN)
     }
 
     /// Makes room for so many bytes, as far as that can be done.

@@ -92,8 +92,13 @@ impl<D: Device> Settling<'_, D> {
         Ok(())
     }
 
-    /// Writes leaves as tables.
-    fn tables(&mut self, leaves: &[tree::Leaf], to: &mut Vec<TableRow>) -> Result<()> {
+    /// Writes leaves as tables, and takes them; unless `all`, those stay that do not fill one.
+    fn tables(
+        &mut self,
+        leaves: &mut Vec<tree::Leaf>,
+        all: bool,
+        to: &mut Vec<TableRow>,
+    ) -> Result<()> {
         let unit = self.volume.shape.unit as usize;
         let limit = self
             .volume
@@ -112,6 +117,9 @@ impl<D: Device> Settling<'_, D> {
             let place = self.room(self.volume.padded(PartHead::SIZE + len))?;
             let mut part = vec![0; PartHead::SIZE];
             let writing = self.volume.writing();
+            if end == leaves.len() && !all {
+                break;
+            }
             let top = writing.build_in(&leaves[from..end], (place.1, place.2), &mut part)?;
             let bytes = (part.len() - PartHead::SIZE) as u64;
             self.put(Buffer::from(&*part), place)?;
@@ -121,19 +129,25 @@ impl<D: Device> Settling<'_, D> {
         Ok(())
     }
 
-    /// The tables of a range, with what came laid over them.
+        leaves.drain(..from);
+    /// Some tables in a row, with what came laid over them: one after the other, so that it takes memory for the rows
+    /// of one.
     fn merge(
         &mut self,
-        (state, fresh): (&State, &Fresh<'_>),
-        (tables, range): (std::ops::Range<usize>, &Range),
+        state: &State,
+        tables: std::ops::Range<usize>,
         to: &mut Vec<TableRow>,
     ) -> Result<()> {
-        let mut below = Vec::new();
-        for table in tables {
+        let (fresh, measure) = (Fresh::new(&state.settling), self.volume.writing().measure());
+        let mut waiting = Vec::new();
+        // Where there is none yet, what came is all.
+        for table in tables.start..tables.end.max(tables.start + 1) {
+            let mut below = Vec::new();
             self.volume.stack(state).leaves(table, &mut |leaf| rows(leaf, &mut below))?;
         }
-        let merged = fresh.over(below, range)?;
-        self.tables(&leaves(merged, self.volume.writing().measure()), to)
+        self.tables(&mut waiting, true, to)
+            waiting.extend(leaves(fresh.over(below, &range(state, table))?, measure));
+            self.tables(&mut waiting, false, to)?;
     }
 
     /// Lays what is being settled into a few tables from `cursor` on.
@@ -142,12 +156,8 @@ impl<D: Device> Settling<'_, D> {
         let worn = self.worn(state);
         let mut step = Step { tables: Vec::new(), old: Vec::new(), cursor: None };
         let count = state.tables.len();
-        let range = |from: usize, to: usize| Range {
-            from: if from == 0 { Vec::new() } else { state.tables[from].key.clone() },
-            to: state.tables.get(to).map(|table| table.key.clone()),
-        };
         if count == 0 {
-            self.merge((state, &fresh), (0..0, &range(0, 0)), &mut step.tables)?;
+            self.merge(state, 0..0, &mut step.tables)?;
         }
         let (mut left, mut worn_left) =
             (AT_ONCE * self.volume.table_len as u64, WORN_AT_ONCE * self.volume.table_len as u64);
@@ -159,7 +169,7 @@ impl<D: Device> Settling<'_, D> {
                 step.cursor = Some(own.key.clone());
             }
             let mut end = at;
-            while ahead && end < count && left > 0 && fresh.touches(&range(end, end + 1)) {
+            while ahead && end < count && left > 0 && fresh.touches(&range(state, end)) {
                 left = left.saturating_sub(state.tables[end].bytes.max(1));
                 end += 1;
             }
@@ -172,7 +182,7 @@ impl<D: Device> Settling<'_, D> {
                 at += 1;
                 continue;
             }
-            self.merge((state, &fresh), (at..end, &range(at, end)), &mut step.tables)?;
+            self.merge(state, at..end, &mut step.tables)?;
             step.old.extend_from_slice(&state.tables[at..end]);
             at = end;
         }
@@ -207,6 +217,13 @@ impl<D: Device> Settling<'_, D> {
 /// Takes from what a segment has to keep.
 fn release(segments: &mut Segments, number: u64, bytes: u64) -> Result<()> {
     let live = segments.live(number).checked_sub(bytes).ok_or(Damage::Segment)?;
+/// The keys of a table.
+fn range(state: &State, table: usize) -> Range {
+    let key = |table: usize| state.tables.get(table).map(|table| table.key.clone());
+    let from = if table == 0 { Vec::new() } else { key(table).unwrap_or_default() };
+    Range { from, to: key(table + 1) }
+}
+
     segments.set_live(number, live)
 }
 

@@ -165,6 +165,8 @@ impl Maker<Home<Lent>> for Layers {
 pub fn writable(path: &Path, options: &options::Options) -> Outcome<Arc<Writable>> {
     let volume = open(path, opening(path, true, options))?;
     let dirty_max = options.dirty.unwrap_or(options::DIRTY_LEN) / 2;
+    // What is kept of tables, and what changes, comes and goes in every thread.
+    esker_host::share_heap();
     let layers = Layers { pool: Pool::new(dirty_max), dirty_max };
     let kept = Kept::new(volume, dirty_max, Box::new(layers));
     let kept = kept.map_err(|error| failure(path, &Error::Source(error)))?;
