@@ -4,7 +4,8 @@
 #
 #   sudo scripts/suites/killed.sh ESKER DIR [ROUNDS]
 #
-# ESKER is the command, DIR a directory for the volume and its mount point; by default there are 20 rounds. Each round
+# ESKER is the command, DIR a directory for the volume and its mount point; by default there are 20 rounds. The volume
+# is a file there, or made anew on the block device ESKER_VOLUME. Each round
 # works for up to two seconds, kills the server with SIGKILL, checks the volume, mounts it again, and asks SQLite
 # (PRAGMA integrity_check, and every committed row) and git (git fsck, and the last commit).
 #
@@ -15,7 +16,9 @@ set -euo pipefail
 esker=$(realpath -- "$1")
 lab=$(realpath -- "$2")
 rounds=${3:-20}
-volume=$lab/killed.vol
+volume=${ESKER_VOLUME:-$lab/killed.vol}
+size=(--size 2G)
+if [ -b "$volume" ]; then size=(); fi
 mnt=$lab/killed.mnt
 safe=$lab/killed.safe
 server=
@@ -23,7 +26,7 @@ server=
 cleanup() {
     if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null || true; fi
     umount -l "$mnt" 2>/dev/null || true
-    rm -rf "$volume" "$mnt" "$safe"
+    rm -rf "$lab/killed.vol" "$mnt" "$safe"
 }
 trap cleanup EXIT
 
@@ -87,7 +90,7 @@ END
 }
 
 mkdir -p "$mnt" "$safe"
-"$esker" mkfs "$volume" --force --size 2G
+"$esker" mkfs "$volume" --force "${size[@]}"
 bring_up
 mkdir "$mnt/git"
 git -C "$mnt/git" init -q

@@ -607,6 +607,7 @@ impl<D: Device> Volume<D> {
             return self.settle_in_time(log);
         }
         self.barrier(log)?;
+        self.leave_others(log)?;
         let written = self.device.written(self.place(log.physical))?;
         if written.is_some_and(|written| written != log.at) {
             self.relocate(log, false)?;

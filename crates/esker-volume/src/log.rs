@@ -169,6 +169,22 @@ impl<D: Device> Volume<D> {
         Ok(number)
     }
 
+    /// A stretch is written no further in this life.
+    pub(crate) fn leave(&self, physical: Physical) {
+        // A zone that cannot be finished failed, and is not active either. If it is, some write will say so.
+        let _ = self.device.finish(self.place(physical));
+    }
+
+    /// Stretches that an earlier mount was writing, but for the end of the log and the superblock.
+    pub(crate) fn leave_others(&self, log: &Log) -> Result<()> {
+        let homes = (0..self.shape.copies).map(|copy| Physical(2 * copy + log.safe_home));
+        let kept: Vec<_> = homes.chain([log.physical]).map(|one| self.place(one)).collect();
+        for at in self.device.active()?.into_iter().filter(|at| !kept.contains(at)) {
+            self.leave(Physical((at / self.shape.segment_len) as u32));
+        }
+        Ok(())
+    }
+
     /// Goes on in the next segment. What was written need not be safe: should it fail, the log goes on in the spare
     /// segment, which the last safe part and every one since has named.
     pub(crate) fn advance(&self, log: &mut Log, reserve: usize) -> Result<()> {
@@ -196,6 +212,7 @@ impl<D: Device> Volume<D> {
         };
         log.good.next.retain(|&one| one != to);
         log.since.push(to);
+        self.leave(log.physical);
         (log.physical, log.segment, log.at, log.slot) = (to, number, 0, 0);
         log.next = next;
         Ok(())

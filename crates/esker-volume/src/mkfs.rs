@@ -41,6 +41,9 @@ pub struct Making {
     pub born: i64,
 }
 
+/// Zones that are written at a time, besides one for each copy of the superblock: one of the log, and one of tables.
+const OPEN: u32 = 2;
+
 /// The segment length that fits a device best.
 #[must_use]
 pub fn segment_len(size: u64) -> u64 {
@@ -87,6 +90,9 @@ fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
     if count > SEGMENTS_MAX {
         return Err(Error::Setting("the device is too large for segments of this length"));
     }
+    if geometry.zones.is_some_and(|zones| (1..making.copies + OPEN).contains(&zones.active)) {
+        return Err(Error::Setting("the device allows too few zones to be active at a time"));
+    }
     let home = 2 * making.copies;
     Ok(Superblock {
         generation: 1,
@@ -118,16 +124,13 @@ pub fn make(device: impl Device, making: &Making) -> Result<()> {
     // What an earlier volume left must not count any more, wherever it had its superblocks.
     let steps = SUPERBLOCKS_MAX.min(shape.segment_room / SUPERBLOCK_STEP);
     let zeros = vec![0; (steps * SUPERBLOCK_STEP) as usize];
-    for number in 0..u64::from(shape.homes()) {
-        let at = number * shape.segment_len;
-        if device.geometry().zones.is_some() {
-            device.discard(at, shape.segment_len)?;
-        } else {
-            device.write(at, &zeros)?;
-        }
-    }
     if device.geometry().zones.is_some() {
-        device.discard(u64::from(shape.log_physical) * shape.segment_len, shape.segment_len)?;
+        // All of them, or some that others were writing might be too many.
+        device.discard(0, shape.size)?;
+    } else {
+        for number in 0..u64::from(shape.homes()) {
+            device.write(number * shape.segment_len, &zeros)?;
+        }
     }
     device.flush()?;
     // Checks what was put together as it will be checked for ever.

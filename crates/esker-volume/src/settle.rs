@@ -68,6 +68,9 @@ impl<D: Device> Settling<'_, D> {
         let physical = self.volume.segments_mut().take(Condition::Tables);
         let physical = physical.ok_or(Error::NoSpace)?;
         self.taken.push(physical);
+        if let Some((before, _)) = self.log.tables {
+            self.volume.leave(before);
+        }
         let number = self.volume.begin(physical, Condition::Tables)?;
         self.log.tables = Some((physical, 0));
         Ok((physical, number, 0))
@@ -114,22 +117,22 @@ impl<D: Device> Settling<'_, D> {
                 }
                 (end, len) = (end + 1, len + own);
             }
-            let place = self.room(self.volume.padded(PartHead::SIZE + len))?;
-            let mut part = vec![0; PartHead::SIZE];
-            let writing = self.volume.writing();
             if end == leaves.len() && !all {
                 break;
             }
+            let place = self.room(self.volume.padded(PartHead::SIZE + len))?;
+            let mut part = vec![0; PartHead::SIZE];
+            let writing = self.volume.writing();
             let top = writing.build_in(&leaves[from..end], (place.1, place.2), &mut part)?;
             let bytes = (part.len() - PartHead::SIZE) as u64;
             self.put(Buffer::from(&*part), place)?;
             to.push(TableRow { layer: 0, key: leaves[from].key.clone(), top, bytes });
             from = end;
         }
+        leaves.drain(..from);
         Ok(())
     }
 
-        leaves.drain(..from);
     /// Some tables in a row, with what came laid over them: one after the other, so that it takes memory for the rows
     /// of one.
     fn merge(
@@ -144,10 +147,10 @@ impl<D: Device> Settling<'_, D> {
         for table in tables.start..tables.end.max(tables.start + 1) {
             let mut below = Vec::new();
             self.volume.stack(state).leaves(table, &mut |leaf| rows(leaf, &mut below))?;
-        }
-        self.tables(&mut waiting, true, to)
             waiting.extend(leaves(fresh.over(below, &range(state, table))?, measure));
             self.tables(&mut waiting, false, to)?;
+        }
+        self.tables(&mut waiting, true, to)
     }
 
     /// Lays what is being settled into a few tables from `cursor` on.
@@ -214,9 +217,6 @@ impl<D: Device> Settling<'_, D> {
     }
 }
 
-/// Takes from what a segment has to keep.
-fn release(segments: &mut Segments, number: u64, bytes: u64) -> Result<()> {
-    let live = segments.live(number).checked_sub(bytes).ok_or(Damage::Segment)?;
 /// The keys of a table.
 fn range(state: &State, table: usize) -> Range {
     let key = |table: usize| state.tables.get(table).map(|table| table.key.clone());
@@ -224,6 +224,9 @@ fn range(state: &State, table: usize) -> Range {
     Range { from, to: key(table + 1) }
 }
 
+/// Takes from what a segment has to keep.
+fn release(segments: &mut Segments, number: u64, bytes: u64) -> Result<()> {
+    let live = segments.live(number).checked_sub(bytes).ok_or(Damage::Segment)?;
     segments.set_live(number, live)
 }
 
@@ -348,6 +351,11 @@ impl<D: Device> Volume<D> {
                 // Nobody was told of them.
                 let mut segments = self.segments_mut();
                 taken.iter().for_each(|&physical| segments.set(physical, Condition::Free));
+                if self.device.geometry().zones.is_some() {
+                    // Nothing can be written again there.
+                    let open = log.tables.or(before).map(|(physical, _)| physical);
+                    open.into_iter().for_each(|physical| self.leave(physical));
+                }
                 log.tables = before.filter(|_| self.device.geometry().zones.is_none());
                 return Err(error);
             }
@@ -409,11 +417,12 @@ impl<D: Device> Volume<D> {
         let mut bytes = vec![0; SUPERBLOCK_STEP as usize];
         bytes[..Superblock::SIZE].copy_from_slice(&superblock.sealed());
         // Whatever comes of it, this place and this generation are used up.
-        log.home = next;
+        let before = std::mem::replace(&mut log.home, next);
         log.superblock.generation = superblock.generation;
         for copy in 0..self.shape.copies {
             let at = self.place(Physical(2 * copy + next.0));
             if next.1 == 0 && self.device.geometry().zones.is_some() {
+                self.leave(Physical(2 * copy + before.0));
                 self.device.discard(at, self.shape.segment_len)?;
             }
             self.device.write(at + next.1 * SUPERBLOCK_STEP, &bytes)?;

@@ -110,7 +110,7 @@ pub const SHAPES: [Shape; 5] = [
         name: "zones",
         size: 8 << 20,
         unit: 4096,
-        zones: Some(Zones { len: 256 << 10, capacity: 192 << 10 }),
+        zones: Some(Zones { len: 256 << 10, capacity: 192 << 10, active: 3 }),
         segment_len: 256 << 10,
         block_len: 16 << 10,
         codec: Codec::Lz4,

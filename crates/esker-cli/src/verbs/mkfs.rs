@@ -22,13 +22,15 @@ use crate::volumes::{self, setting};
 
 /// Make a volume: a writable disk in a file, or on a block device.
 ///
-/// A file takes no room before it is written, and grows up to its size.
+/// A file takes no room before it is written, and grows up to its size. A zoned device may have zones of 128K to 4G
+/// that are all written in order, and is made empty.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   esker mkfs disk.vol --size 10G
   esker mkfs /dev/sdx1 --label data
   esker mkfs disk.vol --size 1T --compress zstd:9 --meta-copies 2
+  esker mkfs /dev/nvme1n1              a zoned device: the same
   esker mkfs /dev/sdx1 --reserve 5%    quicker when it is full, by so much less room
   mkfs.esker /dev/sdx1                 the same under the name that mkfs(8) looks for")]
 pub struct Mkfs {
@@ -39,7 +41,7 @@ pub struct Mkfs {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     size: Option<u64>,
     /// What is begun again as a whole: an erase block of the device, or some; a power of two
-    /// [default: fitting the size, 128K to 8M]
+    /// [default: fitting the size, 128K to 8M; a zone, where the device has zones]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     segment: Option<u64>,
     /// The largest piece that is compressed as one: 4K, 8K, 16K or 32K
@@ -156,8 +158,13 @@ impl Mkfs {
     /// Makes it.
     pub fn run(&self) -> Outcome {
         let device = self.device()?;
-        let size = device.geometry().size;
-        let len = self.segment.unwrap_or_else(|| segment_len(size));
+        let (size, zones) = (device.geometry().size, device.geometry().zones);
+        let usual = zones.map_or_else(|| segment_len(size), |zones| zones.len);
+        let len = self.segment.unwrap_or(usual);
+        if zones.is_some() && len != usual {
+            let what = format!("the zones of the device have {}", size_shown(usual));
+            return Err(Failure::at(Exit::Usage, &what, &self.target, "leave out --segment"));
+        }
         let making = self.making(len, size)?;
         make(&device, &making).map_err(|error| volumes::failure(&self.target, &error))?;
         if self.json {

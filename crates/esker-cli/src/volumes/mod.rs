@@ -24,7 +24,7 @@ use esker_host::{Lent, Pool, SystemClock};
 use esker_stone::cache::Cache;
 use esker_stone::superblock::MAGIC;
 use esker_stone::{Codec, Setting};
-use esker_volume::device::{Fault, FileDevice};
+use esker_volume::device::{Device as _, Fault, FileDevice};
 use esker_volume::{Damage, Error, Kept, Maker, Options, Volume};
 
 use crate::failure::{Exit, Failure, Outcome, said};
@@ -97,7 +97,9 @@ pub fn failure(path: &Path, error: &Error) -> Failure {
 
 /// Opens the file or device, for one at a time where it may be written.
 pub fn device(path: &Path, write: bool) -> Outcome<FileDevice> {
-    FileDevice::open(path, write).map_err(|error| {
+    let opened = FileDevice::open(path, write)
+        .and_then(|device| device.with_zones(|file| queue::Zoned::find(file, write)));
+    opened.map_err(|error| {
         if error.kind() != ErrorKind::WouldBlock {
             let what = format!("cannot open the volume ({})", said(&error));
             return Failure::at(Exit::Source, &what, path, "");
@@ -125,7 +127,7 @@ pub fn opening(path: &Path, write: bool, options: &options::Options) -> Options 
 /// Opens a volume.
 pub fn open(path: &Path, options: Options) -> Outcome<Volume<FileDevice>> {
     let mut device = device(path, options.write)?;
-    if options.write {
+    if options.write && device.geometry().zones.is_none() {
         device = device.with_queue(queue::Direct::begin);
     }
     esker_volume::open(device, options).map_err(|error| failure(path, &error))
@@ -163,10 +165,10 @@ impl Maker<Home<Lent>> for Layers {
 /// A volume with memory above it, for as many bytes as may change before they are written: half of them for what is
 /// being written, half for what changes meanwhile.
 pub fn writable(path: &Path, options: &options::Options) -> Outcome<Arc<Writable>> {
-    let volume = open(path, opening(path, true, options))?;
-    let dirty_max = options.dirty.unwrap_or(options::DIRTY_LEN) / 2;
     // What is kept of tables, and what changes, comes and goes in every thread.
     esker_host::share_heap();
+    let volume = open(path, opening(path, true, options))?;
+    let dirty_max = options.dirty.unwrap_or(options::DIRTY_LEN) / 2;
     let layers = Layers { pool: Pool::new(dirty_max), dirty_max };
     let kept = Kept::new(volume, dirty_max, Box::new(layers));
     let kept = kept.map_err(|error| failure(path, &Error::Source(error)))?;

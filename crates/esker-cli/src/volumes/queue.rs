@@ -1,12 +1,14 @@
-//! Writes of a volume on a block device past the kernel's cache, where the machine allows it.
+//! How a volume on a block device is written: past the kernel's cache, where the machine allows it; and by the rules of
+//! its zones, where it has any.
 //!
-//! Below: `esker_host::Writes`. Invariant: a machine that cannot is as right, and only slower.
+//! Below: `esker_host`. Invariant: a machine that cannot go past the cache is as right, and only slower; zones are
+//! never written through it, for it keeps no order.
 
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt as _;
 
-use esker_host::Writes;
-use esker_volume::device::{Buffer, Queue};
+use esker_host::{Writes, ZonedFile};
+use esker_volume::device::{Buffer, Queue, Zones, Zoning};
 
 /// The queue of a file.
 pub struct Direct(Writes);
@@ -29,5 +31,46 @@ impl Queue for Direct {
 
     fn wait(&self) -> std::io::Result<()> {
         self.0.wait()
+    }
+}
+
+/// The zones of a device.
+pub struct Zoned(ZonedFile);
+
+impl Zoned {
+    /// Of a block device that has some.
+    pub fn find(file: &File, write: bool) -> std::io::Result<Option<Box<dyn Zoning>>> {
+        if !file.metadata()?.file_type().is_block_device() {
+            return Ok(None);
+        }
+        let found = ZonedFile::new(file, write)?;
+        Ok(found.map(|zoned| Box::new(Self(zoned)) as Box<dyn Zoning>))
+    }
+}
+
+impl Zoning for Zoned {
+    fn zones(&self) -> Zones {
+        let layout = self.0.layout();
+        Zones { len: layout.len, capacity: layout.capacity, active: layout.active }
+    }
+
+    fn write(&self, at: u64, source: &Buffer) -> std::io::Result<()> {
+        self.0.write(at, source)
+    }
+
+    fn written(&self, at: u64) -> std::io::Result<u64> {
+        self.0.written(at)
+    }
+
+    fn active(&self) -> std::io::Result<Vec<u64>> {
+        self.0.active()
+    }
+
+    fn reset(&self, at: u64, len: u64) -> std::io::Result<()> {
+        self.0.reset(at, len)
+    }
+
+    fn finish(&self, at: u64) -> std::io::Result<()> {
+        self.0.finish(at)
     }
 }

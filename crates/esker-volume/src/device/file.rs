@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 
-use super::{Buffer, Device, Fault, Geometry, Result};
+use super::{Buffer, Device, Fault, Geometry, Result, Zones};
 
 /// Bytes of a unit where the file system below does not say.
 const UNIT: u32 = 4096;
@@ -27,11 +27,48 @@ pub trait Queue: Send + Sync {
     fn wait(&self) -> std::io::Result<()>;
 }
 
+/// Somebody who knows the zones of the same device.
+pub trait Zoning: Send + Sync {
+    /// What they are like.
+    fn zones(&self) -> Zones;
+
+    /// Writes at the end of what was written of a zone.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn write(&self, at: u64, source: &Buffer) -> std::io::Result<()>;
+
+    /// As [`Device::written`].
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn written(&self, at: u64) -> std::io::Result<u64>;
+
+    /// As [`Device::active`].
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn active(&self) -> std::io::Result<Vec<u64>>;
+
+    /// Has zones begin again.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn reset(&self, at: u64, len: u64) -> std::io::Result<()>;
+
+    /// As [`Device::finish`].
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn finish(&self, at: u64) -> std::io::Result<()>;
+}
+
 /// A file as a device. A sparse one grows as it is written.
 pub struct FileDevice {
     file: File,
     size: u64,
     queue: Option<Box<dyn Queue>>,
+    zoning: Option<Box<dyn Zoning>>,
 }
 
 fn fault(error: &Error) -> Fault {
@@ -61,7 +98,7 @@ impl FileDevice {
         };
         flock(&file, how)?;
         let size = (&file).seek(SeekFrom::End(0))?;
-        Ok(Self { file, size, queue: None })
+        Ok(Self { file, size, queue: None, zoning: None })
     }
 
     /// The same, with somebody who writes meanwhile, if there is one for this file: he keeps the file as it was opened,
@@ -72,6 +109,18 @@ impl FileDevice {
             Some((queue, file)) => Self { file, queue: Some(queue), ..self },
             None => self,
         }
+    }
+
+    /// The same, whose zones somebody knows, if it has any.
+    ///
+    /// # Errors
+    /// Those of `find`.
+    pub fn with_zones(
+        self,
+        find: impl FnOnce(&File) -> std::io::Result<Option<Box<dyn Zoning>>>,
+    ) -> std::io::Result<Self> {
+        let zoning = find(&self.file)?;
+        Ok(Self { zoning, ..self })
     }
 
     /// Makes a file of this size that takes no room yet, or opens the one that is there and makes it at least as large.
@@ -96,7 +145,8 @@ impl FileDevice {
 
 impl Device for FileDevice {
     fn geometry(&self) -> Geometry {
-        Geometry { size: self.size, unit: UNIT, zones: None }
+        let zones = self.zoning.as_ref().map(|zoning| zoning.zones());
+        Geometry { size: self.size, unit: UNIT, zones }
     }
 
     fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
@@ -106,15 +156,23 @@ impl Device for FileDevice {
 
     fn write(&self, at: u64, source: &[u8]) -> Result<()> {
         self.within(at, source.len())?;
-        self.file.write_all_at(source, at).map_err(|error| fault(&error))
+        let done = match &self.zoning {
+            Some(zoning) => zoning.write(at, &Buffer::from(source)),
+            None => self.file.write_all_at(source, at),
+        };
+        done.map_err(|error| fault(&error))
     }
 
     fn submit(&self, at: u64, mut source: Buffer) -> Result<Buffer> {
         self.within(at, source.len())?;
-        if let Some(queue) = &self.queue {
-            return queue.submit(at, source).map_err(|error| fault(&error));
+        match (&self.zoning, &self.queue) {
+            // Those of a zone must come in their order.
+            (Some(zoning), _) => zoning.write(at, &source).map_err(|error| fault(&error))?,
+            (None, Some(queue)) => {
+                return queue.submit(at, source).map_err(|error| fault(&error));
+            }
+            (None, None) => self.write(at, &source)?,
         }
-        self.write(at, &source)?;
         source.clear();
         Ok(source)
     }
@@ -125,11 +183,29 @@ impl Device for FileDevice {
     }
 
     fn discard(&self, at: u64, len: u64) -> Result<()> {
+        if let Some(zoning) = &self.zoning {
+            return zoning.reset(at, len).map_err(|error| fault(&error));
+        }
         let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match fallocate(&self.file, how, at, len) {
             // It only ever saves room: where it cannot, nothing is lost.
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             Err(errno) => Err(fault(&errno.into())),
         }
+    }
+
+    fn written(&self, at: u64) -> Result<Option<u64>> {
+        let written = self.zoning.as_ref().map(|zoning| zoning.written(at));
+        written.transpose().map_err(|error| fault(&error))
+    }
+
+    fn finish(&self, at: u64) -> Result<()> {
+        let finished = self.zoning.as_ref().map(|zoning| zoning.finish(at));
+        finished.unwrap_or(Ok(())).map_err(|error| fault(&error))
+    }
+
+    fn active(&self) -> Result<Vec<u64>> {
+        let active = self.zoning.as_ref().map(|zoning| zoning.active());
+        active.unwrap_or(Ok(Vec::new())).map_err(|error| fault(&error))
     }
 }

@@ -7,7 +7,7 @@ mod buffer;
 mod file;
 
 pub use buffer::{ALIGN, Buffer};
-pub use file::{FileDevice, Queue};
+pub use file::{FileDevice, Queue, Zoning};
 
 use std::fmt;
 
@@ -38,6 +38,8 @@ pub struct Zones {
     pub len: u64,
     /// How many of these can be written.
     pub capacity: u64,
+    /// How many may be begun and neither full nor finished at a time; 0: any number.
+    pub active: u32,
 }
 
 /// What a device is like.
@@ -99,6 +101,24 @@ pub trait Device: Send + Sync {
         let _ = at;
         Ok(None)
     }
+
+    /// The zone that begins at `at` is written no further before it is begun again: it is active no more. Without
+    /// zones it is nothing.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn finish(&self, at: u64) -> Result<()> {
+        let _ = at;
+        Ok(())
+    }
+
+    /// Where zones begin that are active: begun, and neither full nor finished.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn active(&self) -> Result<Vec<u64>> {
+        Ok(Vec::new())
+    }
 }
 
 macro_rules! through {
@@ -130,6 +150,14 @@ macro_rules! through {
 
             fn written(&self, at: u64) -> Result<Option<u64>> {
                 (**self).written(at)
+            }
+
+            fn finish(&self, at: u64) -> Result<()> {
+                (**self).finish(at)
+            }
+
+            fn active(&self) -> Result<Vec<u64>> {
+                (**self).active()
             }
         }
     )*};

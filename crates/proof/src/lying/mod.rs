@@ -70,7 +70,7 @@ struct Inner {
     plan: Option<Plan>,
     counts: BTreeMap<Request, u64>,
     chance: Chance,
-    /// How far each zone was written.
+    /// How far each zone was written; one that was finished, to its end.
     written: Vec<u64>,
     /// Bytes that were asked for.
     read: u64,
@@ -173,6 +173,12 @@ fn last_written(medium: &Medium, zone: u64, zones: Option<Zones>) -> u64 {
 }
 
 impl Inner {
+    /// Zones that are begun, and not full.
+    fn active(&self, zones: Zones) -> impl Iterator<Item = u64> {
+        let begun = move |&(_, &written): &(u64, &u64)| (1..zones.capacity).contains(&written);
+        (0..).zip(&self.written).filter(begun).map(move |(zone, _)| zone * zones.len)
+    }
+
     fn fails(&mut self, request: Request) -> Option<Fault> {
         let count = self.counts.entry(request).or_default();
         let number = *count;
@@ -214,6 +220,10 @@ impl Device for Lying {
             if inner.written[zone] != offset || end > zones.capacity {
                 return Err(Fault::Zone);
             }
+            // A device would refuse it; whoever comes here has forgotten to finish one.
+            let more = offset == 0 && zones.active > 0;
+            let active = inner.active(zones).count();
+            assert!(!more || active < zones.active as usize, "{active} zones are active already");
             inner.written[zone] = end;
         }
         let failed = inner.fails(Request::Write);
@@ -262,7 +272,8 @@ impl Device for Lying {
         self.within(at, len as usize)?;
         let mut inner = self.inner();
         if let Some(zones) = self.geometry.zones {
-            inner.written[(at / zones.len) as usize] = 0;
+            let (first, last) = ((at / zones.len) as usize, ((at + len) / zones.len) as usize);
+            inner.written[first..last].fill(0);
         }
         inner.seen.write(at, &vec![0; len as usize]);
         inner.ops.push(Op::Discard(at, len));
@@ -272,5 +283,17 @@ impl Device for Lying {
     fn written(&self, at: u64) -> Result<Option<u64>> {
         let Some(zones) = self.geometry.zones else { return Ok(None) };
         Ok(self.inner().written.get((at / zones.len) as usize).copied())
+    }
+
+    fn finish(&self, at: u64) -> Result<()> {
+        if let Some(zones) = self.geometry.zones {
+            self.inner().written[(at / zones.len) as usize] = zones.capacity;
+        }
+        Ok(())
+    }
+
+    fn active(&self) -> Result<Vec<u64>> {
+        let zones = self.geometry.zones;
+        Ok(zones.map_or_else(Vec::new, |zones| self.inner().active(zones).collect()))
     }
 }

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# What scripts/suites/guest.sh does inside of the guest, on each disk that is named: POSIX, random I/O compared byte by
+# byte, filling and emptying until every zone was begun again, SQLite and git under a server that is killed, and a check
+# of the volume after each.
+#
+#   inside.sh DISK...      the disks are /dev/DISK; what it needs lies in the directory from which it is called
+set -euo pipefail
+
+esker=$PWD/esker
+mnt=/tmp/mnt
+mkdir -p "$mnt" /tmp/lab
+
+active() { # DEVICE: zones that are begun and not full
+    blkzone report "$1" | grep -cE 'zcond: ?[234]\(' || true
+}
+
+about() { # DISK
+    local queue name
+    name=$(basename "$(readlink -f "/dev/$1")")
+    queue=/sys/block/$name/queue
+    echo "$1: $(cat "$queue/zoned"), $(($(cat "/sys/block/$name/size") / 2048)) MiB," \
+        "$(cat "$queue/nr_zones") zones, at most $(cat "$queue/max_open_zones" 2>/dev/null || echo 0) open" \
+        "and $(cat "$queue/max_active_zones" 2>/dev/null || echo 0) active, kernel $(uname -r)"
+}
+
+sound() { # DISK: unmounted, and nothing is wrong
+    "$esker" umount "$mnt" >/dev/null
+    "$esker" check "/dev/$1"
+    if [ "$1" = zoned ]; then echo "zones active: $(active "/dev/$1")"; fi
+}
+
+# Files that cannot be compressed until there is no room, each read back; half of them go, again and again.
+fill() { # ROUNDS
+    python3 - "$mnt" "$1" <<'PY'
+import errno, os, random, sys
+top, rounds = sys.argv[1], int(sys.argv[2])
+chance, kept, written = random.Random(8), {}, 0
+for turn in range(rounds):
+    for number in range(100000):
+        path = f"{top}/{turn}-{number}"
+        data = chance.randbytes(chance.choice([300, 5000, 70000, 3000000]))
+        try:
+            with open(path, "wb") as file:
+                file.write(data)
+                file.flush()
+                if number % 5 == 0:
+                    os.fsync(file.fileno())
+        except OSError as error:
+            assert error.errno == errno.ENOSPC, error
+            if os.path.exists(path):
+                os.unlink(path)
+            break
+        kept[path], written = hash(data), written + len(data)
+    os.sync()
+    used = os.statvfs(top)
+    for at, path in enumerate(list(kept)):
+        with open(path, "rb") as file:
+            assert hash(file.read()) == kept[path], path
+        if at % 2 == 0:
+            os.unlink(path)
+            del kept[path]
+    full = 100 - 100 * used.f_bavail // used.f_blocks
+    print(f"round {turn}: {written >> 20} MiB were written, {full} % full", flush=True)
+assert used.f_bavail * 20 < used.f_blocks, "it was never full"
+for path in kept:
+    os.unlink(path)
+PY
+}
+
+for disk in $1; do
+    about "$disk"
+    "$esker" mkfs --force "/dev/$disk"
+    if "$esker" mkfs "/dev/$disk" 2>/dev/null; then echo "a volume was overwritten"; exit 1; fi
+    "$esker" mount -o allow_other "/dev/$disk" "$mnt"
+    if [ -x pjdfstest ]; then
+        mkdir -p tools/bin
+        cp pjdfstest tools/bin/
+        # No FUSE file system is remounted by the newer call that mount(8) prefers.
+        LIBMOUNT_FORCE_MOUNT2=always ESKER_TOOLS=$PWD/tools bash ./pjdfstest.sh "$mnt"
+    fi
+    ./esker-fsx --count 5000 "$mnt"
+    sound "$disk"
+    "$esker" mount "/dev/$disk" "$mnt"
+    fill 3
+    sound "$disk"
+    ESKER_VOLUME=/dev/$disk bash ./killed.sh "$esker" /tmp/lab 5
+    "$esker" check "/dev/$disk"
+    "$esker" mount -o ro "/dev/$disk" "$mnt"
+    sound "$disk"
+    echo "$disk: nothing is wrong"
+done
