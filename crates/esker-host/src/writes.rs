@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use io_uring::squeue::Flags;
 use io_uring::{IoUring, opcode, types};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
@@ -86,7 +87,9 @@ impl Writes {
         let source = of(&bytes);
         let len = u32::try_from(source.len()).map_err(|_| ErrorKind::InvalidInput)?;
         let entry = opcode::Write::new(types::Fd(self.direct.as_raw_fd()), source.as_ptr(), len);
-        let entry = entry.offset(at).build().user_data(slot as u64);
+        // By a thread of the kernel's: tried without one first, what the device takes only in pieces is refused
+        // half-way and begun again, and a limit on the device's bytes counts it twice.
+        let entry = entry.offset(at).build().flags(Flags::ASYNC).user_data(slot as u64);
         // SAFETY: moving the vector moves none of its bytes; they stay in the slot until the completion was seen, and
         // `drop` waits for it.
         unsafe { inner.ring.submission().push(&entry) }.map_err(io::Error::other)?;
