@@ -13,6 +13,8 @@ use crate::log;
 
 /// How often it looks.
 const PERIOD: Duration = Duration::from_millis(500);
+/// How often memory goes back: what each commit takes and leaves makes holes in the heap, a third of it after a while.
+const GIVE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Starts it; it ends with the volume.
 pub fn start(fs: &Arc<Writable>, age_max: Duration, name: String) -> std::io::Result<()> {
@@ -24,10 +26,16 @@ pub fn start(fs: &Arc<Writable>, age_max: Duration, name: String) -> std::io::Re
 fn run(fs: &Weak<Writable>, age_max: Duration, name: &str) {
     let mut since: Option<Instant> = None;
     let mut told = None;
+    let (mut given, mut worked) = (Instant::now(), false);
     loop {
         let Some(fs) = fs.upgrade() else { return };
         let home = fs.store();
         let much = home.wait(PERIOD);
+        worked |= home.is_dirty();
+        if worked && given.elapsed() >= GIVE_PERIOD {
+            esker_host::give_back();
+            (given, worked) = (Instant::now(), false);
+        }
         if !home.is_dirty() {
             since = None;
             home.rest();
