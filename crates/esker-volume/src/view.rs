@@ -9,6 +9,7 @@ use esker_stone::rows::extents::Place;
 use esker_stone::rows::inodes::Inode;
 
 use crate::device::Device;
+use crate::limits::NEXT;
 use crate::room::usage;
 use crate::stack::Stack;
 use crate::volume::Volume;
@@ -180,7 +181,8 @@ impl<D: Device> View for Volume<D> {
 
     fn space(&self) -> Space {
         let state = self.state();
-        let kept = self.kept_back(&state);
+        // Nor can those be used in which the log will go on, and what is left of the open ones.
+        let kept = self.kept_back(&state) + NEXT + 1;
         let (total, used) = usage(self.segments().rows(), self.filled(), kept);
         let inodes = state.numbers.inodes;
         Space { total, used, inodes }

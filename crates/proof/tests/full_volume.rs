@@ -350,3 +350,15 @@ fn who_comes_too_fast_waits_and_is_not_refused() {
     assert_eq!(fs.store().space().inodes, THREADS * files + 1);
     assert_eq!(fs.store().findings(), [""; 0]);
 }
+
+/// Also of a volume of few large segments, as zones are, who asks is told how full it is when there is no room.
+#[test]
+fn a_volume_of_few_segments_that_is_full_says_so() {
+    let shape = Shape { segment_len: 1 << 20, ..SHAPE };
+    let (_, fs) = fresh(&shape, SIZE);
+    let (bytes, _) = fill(&fs, &mut Chance::new(seed()), 0);
+    fs.sync().expect("what was taken is written");
+    let space = fs.store().space();
+    assert!(space.used * 100 >= space.total * 93, "{space:?}, {bytes} bytes were taken");
+    assert!(bytes * 100 >= space.total * 90, "{space:?}, {bytes} bytes were taken");
+}
