@@ -82,6 +82,8 @@ for disk in $1; do
     sound "$disk"
     "$esker" mount "/dev/$disk" "$mnt"
     fill 3
+    # The kernel tells once more what it could not hand over when there was no room.
+    sync -f "$mnt" || true
     sound "$disk"
     ESKER_VOLUME=/dev/$disk bash ./killed.sh "$esker" /tmp/lab 5
     "$esker" check "/dev/$disk"

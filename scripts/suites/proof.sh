@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# The whole proof of volumes on a lying device, of which CI runs a share:
+#
+#   scripts/suites/proof.sh [PART...]
+#
+#   power    power is cut at every operation of the device: under 200 generated scripts of up to 50 operations, under
+#            every workload of one operation, and under every one of two with each way of making them safe, in every
+#            shape (four geometries and a zoned one)
+#   errors   the n-th read, write and flush fails, once and for ever, for every n of 100 scripts in every shape; bits
+#            rot and writes go astray under them
+#   scarce   the n-th piece of memory is refused, once and for ever, for every n of 100 scripts; and there is room for
+#            less
+#   ageing   a volume that is 95 % full is written over a thousand times
+#   kills    the server of a volume is killed 200 times while four write; as root
+#
+# All but the last where none is named: an hour of one core. Each test says what it did.
+#
+# Exit status: 0 when nothing failed.
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+
+exam() { # CASES TEST [FILTER...]
+    local cases=$1 test=$2
+    shift 2
+    echo "== $test $*, ESKER_CASES=$cases"
+    ESKER_CASES=$cases cargo test --quiet --release --locked -p esker-proof --test "$test" -- --nocapture "$@"
+}
+
+parts=("$@")
+if [ $# = 0 ]; then parts=(power errors scarce ageing); fi
+for part in "${parts[@]}"; do
+    case $part in
+    power)
+        exam 200 volume what_was_synced_survives_every_cut
+        exam 0 workloads
+        ;;
+    # A tenth of the cases are scripts of these.
+    errors) exam 1000 volume fails full_host rots astray ;;
+    scarce) exam 100 scarce ;;
+    ageing) exam 1000 ageing ;;
+    kills) exam 200 killed ;;
+    *)
+        echo "proof: no such part: $part" >&2
+        exit 2
+        ;;
+    esac
+done
