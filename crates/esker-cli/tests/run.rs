@@ -2,17 +2,25 @@
 
 mod common;
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::wasm::program;
+use common::wasm::{program, program_with_c};
 use common::{ESKER, Scratch, done, errors, esker, text};
 
 /// `esker run` with something on standard input.
 fn run(arguments: &[&str], input: &[u8]) -> Output {
+    run_kept(Path::new(env!("CARGO_TARGET_TMPDIR")), arguments, input)
+}
+
+/// The same, with compiled programs kept in a directory.
+fn run_kept(caches: &Path, arguments: &[&str], input: &[u8]) -> Output {
     let mut command = Command::new(ESKER);
-    command.arg("run").args(arguments).env("LANG", "eo");
+    command.arg("run").args(arguments).env("LANG", "eo").env("XDG_CACHE_HOME", caches);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // Whoever does not read it may be gone already.
@@ -76,6 +84,47 @@ fn a_volume_keeps_what_a_program_wrote_and_an_image_does_not() {
 }
 
 #[test]
+fn what_c_asks_of_files_holds_over_every_home() {
+    let cases = program_with_c("c_cases", "esker-wasi/tests/programs/cases.c");
+    let Some(cases) = cases else { return };
+    let scratch = Scratch::new();
+    let (image, volume) = (scratch.path("x.esker"), scratch.path("x.vol"));
+    done(&esker(["pack", text(&scratch.dir("tree")), "-o", text(&image), "-q"]));
+    done(&esker(["mkfs", text(&volume), "--size", "64M"]));
+    for home in ["mem:", text(&image), text(&volume)] {
+        let told = done(&run(&[text(&cases), "--fs", home], b""));
+        assert!(told.ends_with(" checks, 0 failed\n"), "{home}: {told}");
+    }
+    assert_eq!(done(&esker(["ls", text(&volume)])), "");
+}
+
+#[test]
+fn what_a_program_calls_is_counted() {
+    let Some(greet) = program("greet") else { return };
+    let count = |more: &[&str]| {
+        let output = run(&[&[text(&greet), "--count"][..], more].concat(), b"");
+        let mut counts = BTreeMap::new();
+        for line in errors(&output).lines() {
+            if let [calls, refused, name] = line.split_whitespace().collect::<Vec<_>>()[..]
+                && let (Ok(calls), Ok(refused)) = (calls.parse::<u64>(), refused.parse::<u64>())
+            {
+                counts.insert(name.to_owned(), (calls, refused));
+            }
+        }
+        (output.status.code(), counts)
+    };
+    let (status, counts) = count(&["--fs", "mem:"]);
+    assert_eq!(status, Some(0));
+    // `data`, then `data/letters`; the letter is made, read, and the directory listed.
+    assert_eq!(counts["path_create_directory"].0 - counts["path_create_directory"].1, 2);
+    assert!(counts["path_open"].0 >= 3 && counts["path_open"].1 == 0, "{counts:?}");
+    assert!(counts["fd_write"].0 > 0 && !counts.contains_key("proc_exit"), "{counts:?}");
+    // How it ended makes no difference.
+    let (status, counts) = count(&[]);
+    assert_eq!((status, counts["proc_exit"]), (Some(1), (1, 0)));
+}
+
+#[test]
 fn a_tree_is_copied_before_a_program_sees_it() {
     let Some(greet) = program("greet") else { return };
     let scratch = Scratch::new();
@@ -84,6 +133,63 @@ fn a_tree_is_copied_before_a_program_sees_it() {
     let told = done(&run(&[text(&greet), "--fs", "mem:", "--from", text(&tree)], b""));
     assert!(told.ends_with("/data has letters\n"), "{told}");
     assert_eq!(fs::read_dir(tree.join("data")).unwrap().count(), 0);
+}
+
+/// Compiled programs in a directory of caches.
+fn kept(caches: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left = vec![caches.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => left.push(path),
+                // Beside them is how often each was used, and when it was last tidied up.
+                false if path.extension().is_none() && !text(&path).contains(".cleanup") => {
+                    found.push(path);
+                }
+                false => {}
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_program_that_was_compiled_once_is_not_compiled_again() {
+    let Some(greet) = program("greet") else { return };
+    let scratch = Scratch::new();
+    let caches = scratch.dir("caches");
+    // A program that does nothing but trap: an export "_start" of a function that is `unreachable`.
+    let trap = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x07\x0a\x01\x06_start\0\0\
+        \x0a\x05\x01\x03\0\0\x0b";
+    let trap = scratch.file("trap.wasm", trap);
+    let greets = |more: &[&str]| {
+        let output = run_kept(&caches, &[&[text(&greet), "--fs", "mem:"], more].concat(), b"");
+        (output.status.code(), errors(&output).contains("unreachable"))
+    };
+    assert_eq!(greets(&["--no-cache"]), (Some(0), false));
+    assert_eq!(kept(&caches), [] as [PathBuf; 0]);
+
+    assert_eq!(run_kept(&caches, &[text(&trap)], b"").status.code(), Some(134));
+    let of_trap = kept(&caches).pop().unwrap();
+    assert_eq!(greets(&[]), (Some(0), false));
+    let of_greet = kept(&caches).into_iter().find(|path| *path != of_trap).unwrap();
+    // What is there is what is run.
+    let compiled = fs::read(&of_greet).unwrap();
+    fs::copy(&of_trap, &of_greet).unwrap();
+    assert_eq!(greets(&[]), (Some(134), true));
+    assert_eq!(greets(&["--no-cache"]), (Some(0), false));
+    // What cannot be used is made anew.
+    for spoilt in [&compiled[..compiled.len() / 2], b"", b"hello"] {
+        fs::write(&of_greet, spoilt).unwrap();
+        assert_eq!(greets(&[]), (Some(0), false));
+        assert!(fs::read(&of_greet).unwrap() == compiled, "it was not made anew");
+    }
+    // Where somebody else could have put something, nothing is used.
+    fs::copy(&of_trap, &of_greet).unwrap();
+    fs::set_permissions(caches.join("esker"), Permissions::from_mode(0o770)).unwrap();
+    assert_eq!(greets(&[]), (Some(0), false));
 }
 
 #[test]

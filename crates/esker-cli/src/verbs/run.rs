@@ -16,7 +16,7 @@ use crate::homes::{self, Images};
 use crate::options::Options;
 use crate::units::ram;
 use crate::volumes::{self, is_volume};
-use crate::wasm::{End, Outside, Program};
+use crate::wasm::{Calls, End, Outside, Program};
 use crate::{fitting, housekeeping, import};
 
 /// Run a WebAssembly program over a file system.
@@ -33,6 +33,8 @@ HOME is one of
 
 Options of -o, with commas between them: ro, size=SIZE, file_size=SIZE, cache=SIZE, offset=BYTES,
 commit=SECONDS, dirty=SIZE, compress=CODEC, discard, as of `esker mount`.
+
+What was compiled is kept in $XDG_CACHE_HOME/esker (~/.cache/esker), if nobody else can write there.
 
 The exit status is the program's, at most 255; 134 when it did what no program may (a trap).
 
@@ -65,6 +67,12 @@ pub struct Run {
     /// Options of the home, see below; may be repeated
     #[arg(short = 'o', value_name = "OPTIONS")]
     options: Vec<OsString>,
+    /// Compile it, whatever is kept of earlier runs, and keep nothing
+    #[arg(long)]
+    no_cache: bool,
+    /// Say how often it called each function of WASI, on standard error when it has ended
+    #[arg(long)]
+    count: bool,
     /// Its arguments, behind --
     #[arg(last = true, value_name = "ARGUMENTS")]
     arguments: Vec<OsString>,
@@ -77,8 +85,10 @@ impl Run {
     /// Runs; returns only if it did not come to that.
     pub fn run(&self) -> Outcome {
         let options = Options::parse(&self.options, ram())?;
-        let program = Program::load(&self.program)?;
-        let status = match self.over(&program, &options)? {
+        let program = Program::load(&self.program, !self.no_cache)?;
+        let (end, calls) = self.over(&program, &options)?;
+        self.tell(&calls);
+        let status = match end {
             // No larger one can be told.
             End::Exit(status) => status.min(255).cast_signed(),
             End::Trap(what) => {
@@ -91,7 +101,7 @@ impl Run {
     }
 
     /// Opens the home, and runs the program over it.
-    fn over(&self, program: &Program, options: &Options) -> Outcome<End> {
+    fn over(&self, program: &Program, options: &Options) -> Outcome<(End, Calls)> {
         let memory = OsStr::new("mem:");
         let home = self.fs.as_deref().unwrap_or(Path::new(memory));
         fitting::check(options, home != memory && is_volume(home))?;
@@ -105,7 +115,7 @@ impl Run {
                 homes::fill(&fs, &request, options)?;
             }
             housekeeping::start(&fs);
-            return program.run(self.context(fs)?);
+            return program.run(self.context(fs)?, self.count);
         }
         if home.is_dir() {
             let remedy = "--fs mem: --from DIR runs over a copy of it";
@@ -117,7 +127,7 @@ impl Run {
         let images = Images::new(options, &self.base);
         if options.mount.read_only {
             let fs = Arc::new(Fs::new(ReadOnly(images.open(home)?), SystemClock));
-            return program.run(self.context(fs)?);
+            return program.run(self.context(fs)?, self.count);
         }
         let (fs, _) = images.overlay(home)?;
         let fs = Arc::new(fs);
@@ -125,13 +135,19 @@ impl Run {
         let mut context = self.context(fs)?;
         // What is only read stays below.
         context.leave_atime();
-        program.run(context)
+        program.run(context, self.count)
     }
 
-    fn over_volume(&self, program: &Program, path: &Path, options: &Options) -> Outcome<End> {
+    fn over_volume(
+        &self,
+        program: &Program,
+        path: &Path,
+        options: &Options,
+    ) -> Outcome<(End, Calls)> {
         if options.mount.read_only {
             let volume = volumes::open(path, volumes::opening(path, false, options))?;
-            return program.run(self.context(Arc::new(Fs::new(ReadOnly(volume), SystemClock)))?);
+            let fs = Arc::new(Fs::new(ReadOnly(volume), SystemClock));
+            return program.run(self.context(fs)?, self.count);
         }
         let fs = volumes::writable(path, options)?;
         let name = path_shown(path);
@@ -140,12 +156,25 @@ impl Run {
         })?;
         let mut context = self.context(Arc::clone(&fs))?;
         context.leave_atime();
-        let ended = program.run(context);
+        let ended = program.run(context, self.count);
         if !volumes::writer::finish(&fs, &name) {
             let what = "not everything that the program changed could be written";
             return Err(Failure::at(Exit::Failed, what, path, "`esker check` tells more"));
         }
         ended
+    }
+
+    /// What the program called, what it called most first.
+    fn tell(&self, calls: &Calls) {
+        if !self.count {
+            return;
+        }
+        let mut calls: Vec<_> = calls.iter().collect();
+        calls.sort_by_key(|(_, called)| std::cmp::Reverse(called.calls));
+        eprintln!("{:>12} {:>12}  function", "calls", "refused");
+        for (name, called) in calls {
+            eprintln!("{:>12} {:>12}  {name}", called.calls, called.refused);
+        }
     }
 
     /// What the program sees.

@@ -3,6 +3,7 @@
 //! Above: `verbs::run`. Below: `esker-wasi`, and `wasmtime`, which knows nothing of files. Invariant: a program reaches
 //! nothing of this machine but its three streams, its clocks and chance.
 
+mod cache;
 mod link;
 mod outside;
 
@@ -10,9 +11,10 @@ use std::path::Path;
 
 use esker::store::Store;
 use esker_wasi::{Context, NAMES};
-use wasmtime::{Engine, Linker, Module, Trap};
+use wasmtime::{Config, Engine, Linker, Module, Trap};
 
 use crate::failure::{Exit, Failure, Outcome, said, shown};
+pub use link::Calls;
 use link::{Exited, State};
 pub use outside::Outside;
 
@@ -35,9 +37,26 @@ pub enum End {
     Trap(String),
 }
 
+fn cause(error: &wasmtime::Error) -> String {
+    shown(error.root_cause().to_string().as_bytes())
+}
+
+fn unable(error: wasmtime::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("cannot run the program ({})", cause(&error)), "")
+}
+
+/// Where a program stopped nobody is told, so nothing is noted of it.
+fn engine(kept: bool) -> wasmtime::Result<Engine> {
+    let mut config = Config::new();
+    config.wasm_backtrace(false).generate_address_map(false);
+    config.cache(if kept { cache::open() } else { None });
+    Engine::new(&config)
+}
+
 impl Program {
-    /// Compiles a program; what it needs and we do not have is said now, not when it is missed.
-    pub fn load(path: &Path) -> Outcome<Self> {
+    /// Compiles a program, unless it is `kept` from an earlier run; what it needs and we do not have is said now, not
+    /// when it is missed.
+    pub fn load(path: &Path, kept: bool) -> Outcome<Self> {
         let wrong = |what: &str, remedy: &str| Failure::at(Exit::Source, what, path, remedy);
         let bytes = std::fs::read(path)
             .map_err(|error| wrong(&format!("cannot read the program ({})", said(&error)), ""))?;
@@ -55,11 +74,9 @@ impl Program {
             }
             _ => return Err(wrong("not a WebAssembly program", "build it for wasm32-wasip1")),
         }
-        let engine = Engine::default();
-        let module = Module::new(&engine, bytes).map_err(|error| {
-            let cause = shown(error.root_cause().to_string().as_bytes());
-            wrong(&format!("the program is not valid ({cause})"), "")
-        })?;
+        let engine = engine(kept).map_err(unable)?;
+        let module = Module::new(&engine, bytes)
+            .map_err(|error| wrong(&format!("the program is not valid ({})", cause(&error)), ""))?;
         let program = Self { engine, module };
         program.has_all().map_err(|(what, remedy)| wrong(&what, remedy))?;
         Ok(program)
@@ -89,28 +106,29 @@ impl Program {
         }
     }
 
-    /// Runs it until it ends.
-    pub fn run<S: Store + 'static>(&self, context: Context<S, Outside>) -> Outcome<End> {
-        let unable = |error: wasmtime::Error| {
-            let cause = shown(error.root_cause().to_string().as_bytes());
-            Failure::new(Exit::Failed, format!("cannot run the program ({cause})"), "")
-        };
+    /// Runs it until it ends; with `counts` the functions are told that it called.
+    pub fn run<S: Store + 'static>(
+        &self,
+        context: Context<S, Outside>,
+        counts: bool,
+    ) -> Outcome<(End, Calls)> {
         let mut linker = Linker::new(&self.engine);
         link::functions(&mut linker, PREVIEW1).map_err(unable)?;
-        let mut store = wasmtime::Store::new(&self.engine, State::new(context));
+        let mut store = wasmtime::Store::new(&self.engine, State::new(context, counts));
         // A module may do something when it is brought up, and end there.
         let ended = linker.instantiate(&mut store, &self.module).and_then(|instance| {
             let memory = instance.get_memory(&mut store, "memory");
             store.data_mut().keep(memory);
             instance.get_typed_func::<(), ()>(&mut store, "_start")?.call(&mut store, ())
         });
-        match ended {
-            Ok(()) => Ok(End::Exit(0)),
+        let end = match ended {
+            Ok(()) => End::Exit(0),
             Err(error) => match (error.downcast_ref::<Exited>(), error.downcast_ref::<Trap>()) {
-                (Some(exited), _) => Ok(End::Exit(exited.0)),
-                (None, Some(trap)) => Ok(End::Trap(trap.to_string())),
-                (None, None) => Err(unable(error)),
+                (Some(exited), _) => End::Exit(exited.0),
+                (None, Some(trap)) => End::Trap(trap.to_string()),
+                (None, None) => return Err(unable(error)),
             },
-        }
+        };
+        Ok((end, store.into_data().calls()))
     }
 }
