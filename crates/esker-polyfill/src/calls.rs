@@ -1,6 +1,7 @@
 //! The functions of WASI, exported under the names that `esker wasi-link` and `wasi2ic` redirect calls to.
 
 use crate::canister::trap;
+use crate::counted::counted;
 use crate::init::with;
 use crate::own::Own;
 
@@ -12,13 +13,13 @@ macro_rules! export {
         $(
             #[unsafe(export_name = concat!("__ic_custom_", stringify!($guest)))]
             extern "C" fn $guest($($g: $gt),*) -> i32 {
-                with(|program| program.$guest(&mut Own, $($g),*))
+                counted(stringify!($guest), || with(|program| program.$guest(&mut Own, $($g),*)))
             }
         )*
         $(
             #[unsafe(export_name = concat!("__ic_custom_", stringify!($alone)))]
             extern "C" fn $alone($($a: $at),*) -> i32 {
-                with(|program| program.$alone($($a),*))
+                counted(stringify!($alone), || with(|program| program.$alone($($a),*)))
             }
         )*
     };

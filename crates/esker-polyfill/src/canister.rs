@@ -1,20 +1,86 @@
-//! What a canister has besides files: its log, its clock, and chance from a seed.
+//! What a program has besides files: a canister's log and clock, and chance from a seed.
+//!
+//! Neighbours: `system` below is all of a canister that is used here; without the feature `ic` nothing of it is in the
+//! module, which has no log then, and the time that it is told.
+
+use std::cell::Cell;
 
 use esker::Time;
 use esker_wasi::{Clock, Result, Seeded, Stream, World};
 
+#[cfg(feature = "ic")]
 mod system {
-    #[link(wasm_import_module = "ic0")]
-    unsafe extern "C" {
-        pub safe fn time() -> u64;
-        pub fn debug_print(at: u32, len: u32);
-        pub fn trap(at: u32, len: u32) -> !;
+    mod imports {
+        #[link(wasm_import_module = "ic0")]
+        unsafe extern "C" {
+            pub safe fn time() -> u64;
+            #[cfg(feature = "count_wasi_calls")]
+            pub safe fn performance_counter(kind: u32) -> u64;
+            pub fn debug_print(at: u32, len: u32);
+            pub fn trap(at: u32, len: u32) -> !;
+        }
     }
+
+    pub fn time() -> u64 {
+        imports::time()
+    }
+
+    pub fn log(line: &[u8]) {
+        // SAFETY: the bytes are as many as is said.
+        unsafe { imports::debug_print(line.as_ptr() as u32, line.len() as u32) }
+    }
+
+    pub fn trap(why: &str) -> ! {
+        // SAFETY: the text is as long as is said.
+        unsafe { imports::trap(why.as_ptr() as u32, why.len() as u32) }
+    }
+
+    /// Instructions of this message so far.
+    #[cfg(feature = "count_wasi_calls")]
+    pub fn instructions() -> u64 {
+        imports::performance_counter(0)
+    }
+}
+
+#[cfg(not(feature = "ic"))]
+mod system {
+    pub const fn time() -> u64 {
+        0
+    }
+
+    pub const fn log(_: &[u8]) {}
+
+    pub fn trap(_: &str) -> ! {
+        core::arch::wasm32::unreachable()
+    }
+}
+
+#[cfg(feature = "count_wasi_calls")]
+pub use system::instructions;
+pub use system::log;
+
+thread_local! {
+    static CLOCK: Cell<fn() -> u64> = const { Cell::new(system::time) };
+    static STILL: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// From now on this is asked for the time, in nanoseconds from 1970, and not the system. Files are out of reach
+/// meanwhile.
+pub fn set_clock(clock: fn() -> u64) {
+    CLOCK.set(clock);
+}
+
+/// From now on it is this time, in nanoseconds from 1970, for files and for the program, until this is called again;
+/// with `None` the clock is asked each time. In a canister time stands still for as long as a message lasts, and to
+/// ask for it costs 500 instructions: told at the beginning of each message, it is asked for once. Messages begin in
+/// every exported function, in timers, and behind every `await` of a call.
+pub fn stand_still(at: Option<u64>) {
+    STILL.set(at);
 }
 
 /// Nanoseconds from 1970.
 fn nanos() -> u64 {
-    system::time()
+    STILL.get().unwrap_or_else(|| CLOCK.get()())
 }
 
 /// The time of files.
@@ -25,8 +91,7 @@ pub fn now() -> Time {
 
 /// Ends this message; all that it did is undone.
 pub fn trap(why: &str) -> ! {
-    // SAFETY: the text is as long as is said.
-    unsafe { system::trap(why.as_ptr() as u32, why.len() as u32) }
+    system::trap(why)
 }
 
 /// Where a program's streams lead; without one, output goes to the system's log, and of input there is none.
@@ -50,10 +115,7 @@ impl World for Canister {
     fn write(&mut self, stream: Stream, source: &[u8]) -> Result<usize> {
         match self.streams.output {
             Some(output) => output(stream, source),
-            // SAFETY: the bytes are as many as is said.
-            None => unsafe {
-                system::debug_print(source.as_ptr() as u32, source.len() as u32);
-            },
+            None => log(source),
         }
         Ok(source.len())
     }

@@ -11,7 +11,6 @@ use esker::{Attr, Ino, Kind};
 use esker_embedded::Stable;
 use esker_embedded::mounted::Mounted;
 use esker_wasi::{Context, Errno, Seeded, Stream};
-use ic_stable_structures::DefaultMemoryImpl;
 use ic_stable_structures::memory_manager::{MemoryId, MemoryManager};
 
 use crate::canister::{Canister, Streams, now, trap};
@@ -109,20 +108,32 @@ pub fn try_init(
     })
 }
 
+/// Where files are if nobody says otherwise.
+#[cfg(all(feature = "ic", not(feature = "transient")))]
+fn usual() -> impl Memory {
+    Stable::new(ic_stable_structures::DefaultMemoryImpl::default())
+}
+
+#[cfg(not(all(feature = "ic", not(feature = "transient"))))]
+fn usual() -> impl Memory {
+    Heap::new()
+}
+
 fn or_trap(brought_up: Result<(), OpenError>) {
     if let Err(error) = brought_up {
         trap(&format!("the files cannot be opened: {error:?}"));
     }
 }
 
-/// Files in all of the stable memory, unless another memory was given before; chance and environment anew.
+/// Files in all of the stable memory, unless another memory was given before; chance and environment anew. With the
+/// feature `transient`, or without `ic`, they are on the heap, and gone with it.
 ///
 /// Traps when the memory holds something else.
 pub fn init(seed: &[u8], env_pairs: &[(&str, &str)]) {
     let kept = STATE.with(|state| matches!(state.borrow().files, Some((_, true))));
     or_trap(match kept {
         true => STATE.with(|state| state.borrow_mut().start(seed, env_pairs)),
-        false => try_init(seed, env_pairs, Stable::new(DefaultMemoryImpl::default())),
+        false => try_init(seed, env_pairs, usual()),
     });
 }
 

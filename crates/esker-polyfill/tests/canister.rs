@@ -1,7 +1,9 @@
 //! A canister of plain `std::fs`: built, linked, and called, with an upgrade between any two calls. All that it has on
 //! the heap is lost each time; what a call that returned did is there, and nothing of one that failed.
 
-use esker_proof::canister::{Canister, example, example_with, has_wasi, linked};
+use esker_proof::canister::{
+    Canister, example, example_with, example_without_features, has_wasi, linked, run_alone,
+};
 
 /// Bytes of a WebAssembly page.
 const PAGE: usize = 64 * 1024;
@@ -77,4 +79,45 @@ fn who_comes_from_stable_fs_finds_everything_and_a_file_may_have_a_memory_of_its
     assert_eq!(canister.said(), "done\n");
     canister.call("canister_update foreign", &[]).unwrap();
     assert_eq!(canister.said(), "65536\n");
+}
+
+#[test]
+fn calls_are_counted_time_is_told_and_files_may_be_on_the_heap() {
+    if !has_wasi() {
+        return;
+    }
+    let features = "report_wasi_calls,transient";
+    let mut canister = Canister::new(&linked(&example_with("esker-polyfill", "counted", features)));
+    canister.call("canister_init", &[]).unwrap();
+    canister.call("canister_update count", &[]).unwrap();
+    let said = canister.said();
+    let looked: Vec<&str> =
+        said.lines().filter(|line| line.starts_with("path_filestat_get")).collect();
+    // The system here counts nothing but how often it was asked: once before each call, and once behind it.
+    let [found, none] = [0, 44].map(|errno| format!("path_filestat_get: {errno}, 1 instructions"));
+    assert_eq!(looked, [found, none], "{said}");
+    assert!(said.lines().any(|line| line == "2 instructions"), "{said}");
+    canister.call("canister_update still", &[]).unwrap();
+    let told: Vec<u64> = canister.said().lines().filter_map(|line| line.parse().ok()).collect();
+    assert_eq!(told, [5_000_000_007, canister.system.now]);
+    for expected in ["1 files", "0 files"] {
+        canister.call("canister_query list", &[]).unwrap();
+        let said = canister.said();
+        assert!(said.lines().any(|line| line == expected), "{said}");
+        canister.upgrade();
+        canister.call("canister_init", &[]).unwrap();
+        canister.said();
+    }
+    assert!(canister.system.stable.is_empty());
+}
+
+#[test]
+fn a_module_that_is_no_canister_needs_nobody() {
+    if !has_wasi() {
+        return;
+    }
+    for target in ["wasm32-wasip1", "wasm32-unknown-unknown"] {
+        let module = example_without_features("esker-polyfill", "plain", target);
+        assert_eq!(run_alone(&linked(&module), "work"), 0, "{target}");
+    }
 }

@@ -15,6 +15,6 @@ mod vfs;
 
 pub use locks::{Level, Locks};
 #[cfg(target_family = "wasm")]
-pub use state::{Files, InstallError};
+pub use state::{Files, InstallError, stand_still};
 #[cfg(target_family = "wasm")]
 pub use vfs::{NAME, install};

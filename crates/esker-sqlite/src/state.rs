@@ -7,8 +7,8 @@ use std::fmt;
 
 use core::ffi::c_int;
 
-use esker::Error;
 use esker::ground::Memory;
+use esker::{Error, Time};
 use esker_wasi::Seeded;
 use libsqlite3_sys as ffi;
 
@@ -57,6 +57,17 @@ pub fn keep(state: State) -> Result<(), InstallError> {
             Ok(())
         }
     })
+}
+
+/// From now on it is this time, for files and for SQL, until this is called again; with `None` the clock is asked each
+/// time. In a canister, told at the beginning of each message, it is asked for once, and not for each row that has a
+/// time. Messages begin in every exported function, in timers, and behind every `await` of a call.
+pub fn stand_still(at: Option<Time>) {
+    STATE.with_borrow_mut(|state| {
+        if let Some(state) = state {
+            state.files.stand_still(at);
+        }
+    });
 }
 
 /// Does something with it, and answers SQLite: `failed` where there is no better word for what went wrong.

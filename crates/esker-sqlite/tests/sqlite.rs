@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use esker_proof::canister::{Canister, example, has_wasi_c, linked};
+use esker_proof::canister::{Canister, Cut, example, has_wasi_c, linked};
 use wasmi::Val;
 
 /// Of SQLite's journals, those that outlive whoever writes them, and those that lie on the heap or are none.
@@ -51,6 +51,20 @@ enum End {
     Trap,
     /// It ends between two calls of WASI: what was written until then stays.
     Cut,
+    /// It ends within a write to the memory, half of which is there.
+    Torn,
+}
+
+/// What SQLite stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Below {
+    Wasi,
+    /// The files themselves, in a memory that rolls back by itself.
+    Straight,
+    /// The files themselves, in a memory that nobody rolls back, with a log of what to undo.
+    StraightUndo,
+    /// WASI over such a memory.
+    WasiUndo,
 }
 
 struct Torture {
@@ -88,10 +102,13 @@ impl Torture {
     fn transact(&mut self, end: End) -> Vec<Rows> {
         let mut rows = self.rows.clone();
         let steps: Vec<_> = (0..=self.chance.below(5)).map(|_| self.step(&mut rows)).collect();
-        let cut = (end == End::Cut).then(|| self.chance.below(120));
+        let mut cut = match end {
+            End::Cut => Some(Cut::Calls(self.chance.below(120))),
+            End::Torn => Some(Cut::Writes(self.chance.below(300))),
+            _ => None,
+        };
         let trapped = steps.len() / 2;
         self.call("begin", &[]);
-        let mut left = cut;
         for (index, (name, params)) in steps.iter().enumerate() {
             let params = if *name == "put" { &params[..] } else { &params[..2] };
             if end == End::Trap && index == trapped {
@@ -100,18 +117,15 @@ impl Torture {
                 self.restart();
                 return vec![self.rows.clone()];
             }
-            match &mut left {
-                None => drop(self.call(name, params)),
-                Some(calls) => {
-                    let params: Vec<Val> = params.iter().map(|param| Val::I32(*param)).collect();
-                    let part = *calls / 2;
-                    if self.canister.call_cut(name, &params, part).is_err() {
-                        self.cuts += 1;
-                        self.restart();
-                        return vec![self.rows.clone()];
-                    }
-                    *calls -= part.min(*calls);
-                }
+            let Some(cut) = &mut cut else {
+                self.call(name, params);
+                continue;
+            };
+            let params: Vec<Val> = params.iter().map(|param| Val::I32(*param)).collect();
+            if self.canister.call_cut(name, &params, cut).is_err() {
+                self.cuts += 1;
+                self.restart();
+                return vec![self.rows.clone()];
             }
         }
         match end {
@@ -123,16 +137,19 @@ impl Torture {
                 self.restart();
                 return vec![self.rows.clone()];
             }
-            End::Cut if self.canister.call_cut("commit", &[], left.unwrap_or(0)).is_err() => {
-                self.cuts += 1;
-                self.restart();
-                // Nobody was told that it is committed: it may be.
-                return vec![self.rows.clone(), rows];
-            }
-            End::Cut => {}
-            End::Commit => drop(self.call("commit", &[])),
+            End::Commit | End::Cut | End::Torn => {}
         }
-        vec![rows]
+        let Some(cut) = &mut cut else {
+            self.call("commit", &[]);
+            return vec![rows];
+        };
+        if self.canister.call_cut("commit", &[], cut).is_ok() {
+            return vec![rows];
+        }
+        self.cuts += 1;
+        self.restart();
+        // Nobody was told that it is committed: it may be.
+        vec![self.rows.clone(), rows]
     }
 
     fn settle(&mut self, expected: Vec<Rows>, what: &str) {
@@ -143,12 +160,17 @@ impl Torture {
     }
 }
 
-fn torture(module: &[u8], straight: bool, journal: i32, ends: &[End]) -> u32 {
-    let start = [Val::I32(straight.into()), Val::I32(journal)];
+fn torture_of(module: &[u8], below: Below, journal: i32) -> Torture {
+    let start = [Val::I32(below as i32), Val::I32(journal)];
     let chance = Chance(0x9e37_79b9_7f4a_7c15 ^ u64::from(journal as u32 + 1));
     let canister = Canister::new(module);
     let mut torture = Torture { canister, start, chance, rows: Rows::new(), cuts: 0 };
     torture.restart();
+    torture
+}
+
+fn torture(module: &[u8], below: Below, journal: i32, ends: &[End]) -> u32 {
+    let mut torture = torture_of(module, below, journal);
     let cases = std::env::var("ESKER_CASES").ok().and_then(|cases| cases.parse().ok());
     for number in 0..cases.unwrap_or(TRANSACTIONS) {
         let end = ends[torture.chance.below(ends.len() as u64) as usize];
@@ -169,21 +191,68 @@ fn no_committed_row_is_lost_however_a_transaction_ends() {
     let all =
         [End::Commit, End::Commit, End::Rollback, End::Upgrade, End::Trap, End::Cut, End::Cut];
     for journal in LASTING {
-        let cuts = torture(&module, false, journal, &all);
+        let cuts = torture(&module, Below::Wasi, journal, &all);
         assert!(cuts >= 3, "journal {journal}: {cuts} cuts");
     }
     // Linked, as it is installed.
     let module = linked(&module);
     let lasting = &all[..5];
-    torture(&module, false, WAL, lasting);
+    torture(&module, Below::Wasi, WAL, lasting);
     for journal in LASTING {
-        torture(&module, true, journal, lasting);
+        torture(&module, Below::Straight, journal, lasting);
     }
     // Without a lasting journal a transaction that was begun has to come to its end.
-    torture(&module, false, FLEETING[0], &all[..3]);
-    torture(&module, true, FLEETING[0], &all[..3]);
-    for straight in [false, true] {
-        torture(&module, straight, FLEETING[1], &all[..2]);
+    for below in [Below::Wasi, Below::Straight] {
+        torture(&module, below, FLEETING[0], &all[..3]);
+        torture(&module, below, FLEETING[1], &all[..2]);
+    }
+}
+
+#[test]
+fn no_committed_row_is_lost_where_a_write_to_the_memory_is_torn() {
+    if !has_wasi_c() {
+        return;
+    }
+    let module = linked(&example("esker-sqlite", "torture"));
+    for journal in LASTING {
+        let ends = [End::Commit, End::Rollback, End::Torn, End::Torn, End::Torn];
+        for below in [Below::StraightUndo, Below::WasiUndo] {
+            let cuts = torture(&module, below, journal, &ends);
+            assert!(cuts >= 10, "journal {journal}: {cuts} cuts");
+        }
+        at_every_write(&module, journal);
+    }
+}
+
+/// One transaction, torn at each of its writes in turn: it was not, or it was, if its last call was under way.
+fn at_every_write(module: &[u8], journal: i32) {
+    let mut torture = torture_of(module, Below::StraightUndo, journal);
+    torture.call("put", &[0, 10, 100, 1]);
+    torture.rows.extend((0..10).map(|id| (id, (100, 1))));
+    let (before, kept) = (torture.canister.system.clone(), torture.rows.clone());
+    let mut changed = kept.clone();
+    changed.extend((5..15).map(|id| (id, (1400, 2))));
+    let put = [5, 10, 1400, 2].map(Val::I32);
+    let steps: [(&str, &[Val]); 3] = [("begin", &[]), ("put", &put), ("commit", &[])];
+    for writes in 0.. {
+        torture.canister.upgrade();
+        (torture.canister.system, torture.rows) = (before.clone(), kept.clone());
+        torture.restart();
+        let mut cut = Cut::Writes(writes);
+        let ended = steps
+            .iter()
+            .position(|(name, params)| torture.canister.call_cut(name, params, &mut cut).is_err());
+        let may_be = match ended {
+            None => vec![changed.clone()],
+            Some(2) => vec![kept.clone(), changed.clone()],
+            Some(_) => vec![kept.clone()],
+        };
+        torture.restart();
+        torture.settle(may_be, &format!("journal {journal}, torn at write {writes}"));
+        if ended.is_none() {
+            assert!(writes > 25, "only {writes} writes");
+            return;
+        }
     }
 }
 

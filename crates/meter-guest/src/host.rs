@@ -10,7 +10,7 @@ mod import {
 }
 
 /// The time of a canister's system, in nanoseconds.
-#[cfg(all(target_arch = "wasm32", feature = "sqlite", feature = "wasi"))]
+#[cfg(all(target_arch = "wasm32", feature = "wasi"))]
 pub fn now() -> u64 {
     #[link(wasm_import_module = "ic0")]
     unsafe extern "C" {

@@ -43,6 +43,8 @@ const BACKED: [&str; 12] = [
 
 #[cfg(feature = "wasi")]
 const WASI: u32 = 201;
+#[cfg(feature = "wasi")]
+const WASI_TOLD: u32 = 202;
 #[cfg(feature = "wasi-peer")]
 const WASI_PEER: u32 = 216;
 /// How SQLite calls WASI, which has no locks.
@@ -52,6 +54,10 @@ const UNLOCKED: &str = "unix-none";
 const SQLITE: u32 = 301;
 #[cfg(all(feature = "sqlite", feature = "wasi"))]
 const SQLITE_STRAIGHT: u32 = 302;
+#[cfg(all(feature = "sqlite", feature = "wasi"))]
+const SQLITE_TOLD: u32 = 303;
+#[cfg(all(feature = "sqlite", feature = "wasi"))]
+const SQLITE_STRAIGHT_TOLD: u32 = 304;
 #[cfg(all(feature = "sqlite", feature = "wasi-peer"))]
 const SQLITE_PEER: u32 = 316;
 
@@ -66,8 +72,9 @@ pub extern "C" fn run(subject: u32, bench: u32) {
         #[cfg(feature = "peer")]
         4 | 16 | 64 | 99 => rows::run(peer::Peer::new(subject), bench),
         #[cfg(feature = "wasi")]
-        WASI => {
+        WASI | WASI_TOLD => {
             esker_polyfill::init(&[1; 32], &[]);
+            esker_polyfill::stand_still((subject == WASI_TOLD).then(host::now));
             rows::run(std_files::StdFiles::default(), bench);
         }
         #[cfg(feature = "wasi-peer")]
@@ -76,19 +83,22 @@ pub extern "C" fn run(subject: u32, bench: u32) {
             rows::run(std_files::StdFiles::default(), bench);
         }
         #[cfg(all(feature = "sqlite", feature = "wasi"))]
-        SQLITE => {
+        SQLITE | SQLITE_TOLD => {
             esker_polyfill::init(&[1; 32], &[]);
-            sqlite::run(UNLOCKED, bench);
+            let message: fn() = if subject == SQLITE_TOLD { sqlite::told } else { || {} };
+            sqlite::run(sqlite::Below { vfs: UNLOCKED, message }, bench);
         }
         #[cfg(all(feature = "sqlite", feature = "wasi"))]
-        SQLITE_STRAIGHT => {
+        SQLITE_STRAIGHT | SQLITE_STRAIGHT_TOLD => {
             sqlite::install();
-            sqlite::run("esker", bench);
+            let told = subject == SQLITE_STRAIGHT_TOLD;
+            let message: fn() = if told { sqlite::told_straight } else { || {} };
+            sqlite::run(sqlite::Below { vfs: "esker", message }, bench);
         }
         #[cfg(all(feature = "sqlite", feature = "wasi-peer"))]
         SQLITE_PEER => {
             ic_wasi_polyfill::init(&[1; 32], &[]);
-            sqlite::run(UNLOCKED, bench);
+            sqlite::run(sqlite::Below { vfs: UNLOCKED, message: || {} }, bench);
         }
         _ => panic!("no such subject"),
     }

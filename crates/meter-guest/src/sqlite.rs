@@ -4,19 +4,48 @@
 
 use rusqlite::{Connection, params};
 
-use crate::host::row;
+use crate::host;
+
+#[cfg(feature = "wasi")]
+fn now() -> esker::Time {
+    let nanos = host::now();
+    esker::Time { secs: (nanos / 1_000_000_000) as i64, nanos: (nanos % 1_000_000_000) as u32 }
+}
+
+/// A message begins: its time is told, and asked for no more.
+#[cfg(feature = "wasi")]
+pub fn told() {
+    esker_polyfill::stand_still(Some(host::now()));
+}
+
+/// The same without WASI between.
+#[cfg(feature = "wasi")]
+pub fn told_straight() {
+    esker_sqlite::stand_still(Some(now()));
+}
+
+/// What SQLite stands on, and how a message begins there.
+#[derive(Clone, Copy)]
+pub struct Below {
+    pub vfs: &'static str,
+    pub message: fn(),
+}
+
+impl Below {
+    fn row<R>(self, name: &str, f: impl FnOnce() -> R) -> R {
+        host::row(name, true, || {
+            (self.message)();
+            f()
+        })
+    }
+}
 
 /// SQLite keeps its databases in the stable memory, without WASI between, and asks the system for the time.
 #[cfg(feature = "wasi")]
 pub fn install() {
-    use esker::Time;
     use esker_embedded::{Files, Stable};
     use ic_stable_structures::DefaultMemoryImpl;
 
-    let now = || {
-        let nanos = crate::host::now();
-        Time { secs: (nanos / 1_000_000_000) as i64, nanos: (nanos % 1_000_000_000) as u32 }
-    };
     let memory = Stable::new(DefaultMemoryImpl::default());
     let files = Files::open_memory(Box::new(memory) as _, now).expect("a new memory");
     esker_sqlite::install(files, [1; 32]).expect("is the first");
@@ -81,21 +110,21 @@ fn query(database: &Connection, sql: &str) -> usize {
     count
 }
 
-fn users_and_orders(vfs: &str, users: u32) {
-    let path = format!("file:/main.db?vfs={vfs}");
+fn users_and_orders(below: Below, users: u32) {
+    let path = format!("file:/main.db?vfs={}", below.vfs);
     let (mut database, orders) = (open(&path, SETTINGS), users * 10);
     let batch = |database: &Connection, sql: &str| database.execute_batch(sql).expect("is done");
     batch(&database, TABLES);
-    row("users", true, || add_users(&mut database, users));
-    row("orders", true, || add_orders(&mut database, orders, users));
-    row("both indexes", true, || batch(&database, INDEXES));
-    row("join", true, || query(&database, JOIN));
-    row("LIKE on an indexed field", true, || query(&database, LIKE));
-    row("100 more orders", true, || add_orders(&mut database, 100, users));
-    row("delete 1000 orders", true, || batch(&database, "DELETE FROM orders WHERE user_id <= 100"));
+    below.row("users", || add_users(&mut database, users));
+    below.row("orders", || add_orders(&mut database, orders, users));
+    below.row("both indexes", || batch(&database, INDEXES));
+    below.row("join", || query(&database, JOIN));
+    below.row("LIKE on an indexed field", || query(&database, LIKE));
+    below.row("100 more orders", || add_orders(&mut database, 100, users));
+    below.row("delete 1000 orders", || batch(&database, "DELETE FROM orders WHERE user_id <= 100"));
     let many = orders - orders / 10;
     let many = format!("BEGIN; DELETE FROM orders WHERE order_id > {many}; ROLLBACK");
-    row("delete a tenth of the orders, roll back", true, || batch(&database, &many));
+    below.row("delete a tenth of the orders, roll back", || batch(&database, &many));
     assert_eq!(query(&database, "SELECT * FROM orders"), (orders + 100 - 1007) as usize);
 }
 
@@ -103,14 +132,14 @@ fn users_and_orders(vfs: &str, users: u32) {
 const ENTRIES: (u64, u64) = (10_000, 20_000);
 const TRANSACTIONS: usize = 1000;
 
-fn transactions(vfs: &str, journal: &str) {
+fn transactions(below: Below, journal: &str) {
     // Nobody else is there to be locked out; without shared memory a log needs to be told so.
     let locking = if journal == "wal" { "exclusive" } else { "normal" };
     let settings = format!(
         "PRAGMA locking_mode = {locking}; PRAGMA journal_mode = {journal}; \
          PRAGMA cache_size = 64; CREATE TABLE entries (id INTEGER PRIMARY KEY, value BLOB);"
     );
-    let database = open(&format!("file:/{journal}.db?vfs={vfs}"), &settings);
+    let database = open(&format!("file:/{journal}.db?vfs={}", below.vfs), &settings);
     let mut put = database.prepare("INSERT OR REPLACE INTO entries VALUES (?, ?)").expect("is SQL");
     database.execute_batch("BEGIN").expect("begins");
     for id in 0..ENTRIES.0 {
@@ -118,7 +147,7 @@ fn transactions(vfs: &str, journal: &str) {
     }
     database.execute_batch("COMMIT").expect("commits");
     let mut seed = 12345_u64;
-    row(journal, true, || {
+    below.row(journal, || {
         for _ in 0..TRANSACTIONS {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let id = (seed >> 33) % ENTRIES.1;
@@ -131,13 +160,13 @@ fn transactions(vfs: &str, journal: &str) {
     assert_eq!(said, "ok");
 }
 
-/// Runs one bench, over one of SQLite's own ways to call a system.
-pub fn run(vfs: &str, bench: u32) {
+/// Runs one bench.
+pub fn run(below: Below, bench: u32) {
     let journals = ["delete", "truncate", "persist", "memory", "off", "wal"];
     match bench {
-        21 => users_and_orders(vfs, USERS),
-        22 => journals.iter().for_each(|journal| transactions(vfs, journal)),
-        23 => users_and_orders(vfs, USERS / 10),
+        21 => users_and_orders(below, USERS),
+        22 => journals.iter().for_each(|journal| transactions(below, journal)),
+        23 => users_and_orders(below, USERS / 10),
         _ => panic!("no such bench"),
     }
 }

@@ -29,9 +29,9 @@ impl Guest {
     pub const fn of(subject: u32) -> Self {
         match subject {
             0..4 => Self::Ours,
-            201 => Self::Wasi,
+            201 | 202 => Self::Wasi,
             216 => Self::WasiPeer,
-            301 | 302 => Self::Sqlite,
+            301..=304 => Self::Sqlite,
             316 => Self::SqlitePeer,
             _ => Self::Peer,
         }

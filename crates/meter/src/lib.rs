@@ -25,9 +25,12 @@ pub const SUBJECTS: &[(u32, &str)] = &[
     (64, "stable-fs 64K"),
     (99, "stable-fs mounted"),
     (201, "Esker, std::fs"),
+    (202, "Esker, std::fs, time told"),
     (216, "stable-fs 16K, std::fs"),
     (301, "SQLite over Esker"),
     (302, "SQLite over Esker, without WASI"),
+    (303, "SQLite over Esker, time told"),
+    (304, "SQLite over Esker, without WASI, time told"),
     (316, "SQLite over stable-fs 16K"),
 ];
 

@@ -6,6 +6,7 @@ mod program {
     use std::cell::RefCell;
 
     use esker::Time;
+    use esker::ground::{Memory, Region, Undo};
     use esker_embedded::{Files, Stable};
     use ic_stable_structures::DefaultMemoryImpl;
     use rusqlite::{Connection, params};
@@ -24,17 +25,39 @@ mod program {
         Time { secs: 1_700_000_000, nanos: 0 }
     }
 
-    /// Through WASI, or straight on the files.
+    /// Of the log of what to undo, before the files.
+    const LOG_SIZE: u64 = 2 << 20;
+
+    fn stable() -> Stable<DefaultMemoryImpl> {
+        Stable::new(DefaultMemoryImpl::default())
+    }
+
+    /// A memory that nobody rolls back, as it was when the last call ended.
+    fn with_undo() -> Undo<impl Memory, impl Memory> {
+        let log = Region::new(stable(), 0, LOG_SIZE).unwrap();
+        let files = Region::new(stable(), LOG_SIZE, u64::MAX - LOG_SIZE).unwrap();
+        Undo::open(files, log).unwrap()
+    }
+
+    fn through_wasi(memory: impl Memory + 'static) -> &'static str {
+        esker_polyfill::try_init(&[7; 32], &[], memory).unwrap();
+        "unix-none"
+    }
+
+    fn straight(memory: Box<dyn Memory>) -> &'static str {
+        let files = Files::open_memory(memory, now).unwrap();
+        esker_sqlite::install(files, [7; 32]).unwrap();
+        "esker"
+    }
+
+    /// What is below, the test knows by these numbers.
     #[unsafe(no_mangle)]
-    extern "C" fn start(straight: u32, journal: u32) {
-        let vfs = if straight == 0 {
-            esker_polyfill::init(&[7; 32], &[]);
-            "unix-none"
-        } else {
-            let memory = Stable::new(DefaultMemoryImpl::default());
-            let files = Files::open_memory(Box::new(memory) as _, now).unwrap();
-            esker_sqlite::install(files, [7; 32]).unwrap();
-            "esker"
+    extern "C" fn start(below: u32, journal: u32) {
+        let vfs = match below {
+            0 => through_wasi(stable()),
+            1 => straight(Box::new(stable())),
+            2 => straight(Box::new(with_undo())),
+            _ => through_wasi(with_undo()),
         };
         let journal = JOURNALS[journal as usize];
         let locking = if journal == "wal" { "exclusive" } else { "normal" };
