@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wasmparser::{ExternalKind, FuncType, Parser, Payload, TypeRef};
+use wasmparser::{ExternalKind, FuncType, FunctionBody, Operator, Parser, Payload, TypeRef};
 
 use crate::{Error, Left, PREFIX, PREVIEW1, Why};
 
@@ -24,7 +24,20 @@ pub struct Survey {
     imported: u32,
     /// What is linked in, by the name that it has in WASI.
     linked_in: BTreeMap<String, u32>,
+    /// What is wrapped in which function that is linked in.
+    wrapped: BTreeMap<u32, Wrapped>,
+    /// Bodies so far.
+    bodies: u32,
     pub has_initialize: bool,
+}
+
+/// A function that only calls another one with its own arguments. A linker wraps so what is exported from a module that
+/// is called and not initialised: before and behind each call from outside, what C has for a beginning and an end runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Wrapped {
+    before: Option<u32>,
+    function: u32,
+    behind: Option<u32>,
 }
 
 /// One import to redirect.
@@ -86,10 +99,68 @@ impl Survey {
                         }
                     }
                 }
+                Payload::CodeSectionEntry(body) => {
+                    let index = found.imported + found.bodies;
+                    found.bodies += 1;
+                    if found.linked_in.values().any(|known| *known == index)
+                        && let Some(wrapped) = found.unwrap(index, &body)?
+                    {
+                        found.wrapped.insert(index, wrapped);
+                    }
+                }
                 _ => {}
             }
         }
+        found.unwrap_all();
         Ok(found)
+    }
+
+    /// What a function wraps, if that is all that it does.
+    fn unwrap(&self, index: u32, body: &FunctionBody<'_>) -> Result<Option<Wrapped>, Error> {
+        let kind =
+            |index: u32| self.types.get(*self.functions.get(index as usize)? as usize)?.as_ref();
+        let plain = |operator: &Operator<'_>| match *operator {
+            Operator::Call { function_index } => Some(function_index).filter(|index| {
+                kind(*index)
+                    .is_some_and(|kind| kind.params().is_empty() && kind.results().is_empty())
+            }),
+            _ => None,
+        };
+        let Some(own) = kind(index) else { return Ok(None) };
+        let mut operators = body.get_operators_reader()?;
+        let mut next = operators.read()?;
+        let before = plain(&next);
+        if before.is_some() {
+            next = operators.read()?;
+        }
+        for param in 0..own.params().len() as u32 {
+            if !matches!(next, Operator::LocalGet { local_index } if local_index == param) {
+                return Ok(None);
+            }
+            next = operators.read()?;
+        }
+        let Operator::Call { function_index: function } = next else { return Ok(None) };
+        next = operators.read()?;
+        let behind = plain(&next);
+        if behind.is_some() {
+            next = operators.read()?;
+        }
+        let whole = matches!(next, Operator::End) && kind(function) == Some(own);
+        Ok(whole.then_some(Wrapped { before, function, behind }))
+    }
+
+    /// From inside of a module nothing begins or ends with a call of WASI: if all that is linked in is wrapped in the
+    /// same way, what is wrapped is called. Otherwise output that C has gathered would be written at each call, by a
+    /// call, without end.
+    fn unwrap_all(&mut self) {
+        let mut ways = self.wrapped.values().map(|wrapped| (wrapped.before, wrapped.behind));
+        let Some(first) = ways.next() else { return };
+        let alike = first != (None, None) && ways.all(|way| way == first);
+        if alike && self.linked_in.values().all(|index| self.wrapped.contains_key(index)) {
+            for index in self.linked_in.values_mut() {
+                *index = self.wrapped[&*index].function;
+            }
+        }
     }
 
     /// One more function; its number and its type.

@@ -55,6 +55,45 @@ fn calls_lead_to_what_is_linked_in_and_others_where_they_did() {
     }
 }
 
+/// As a linker wraps what is exported: each call from outside counts, and so does what it does inside.
+fn wrapped(last: &str) -> Vec<u8> {
+    module(&format!(
+        r#"(module
+        (import "wasi_snapshot_preview1" "sched_yield" (func $yield (result i32)))
+        (import "wasi_snapshot_preview1" "fd_close" (func $close (param i32) (result i32)))
+        (global $count (export "count") (mut i32) (i32.const 0))
+        (func $begin (global.set $count (i32.add (global.get $count) (i32.const 1))))
+        (func $end (global.set $count (i32.add (global.get $count) (i32.const 100))))
+        (func $own_yield (result i32) (i32.const 7))
+        (func $own_close (param i32) (result i32) (i32.add (local.get 0) (i32.const 1)))
+        (func (export "__ic_custom_sched_yield") (result i32)
+            (call $begin) (call $own_yield) (call $end))
+        (func (export "__ic_custom_fd_close") (param i32) (result i32)
+            (call $begin) (call $own_close {last}) (call $end))
+        (func (export "work") (result i32)
+            (i32.add (call $yield) (call $close (i32.const 30)))))"#
+    ))
+}
+
+#[test]
+fn what_a_linker_wrapped_is_called_without_what_is_around_it() {
+    // In the second, a function does something of its own: then nothing is only a wrapper.
+    for (last, answer, counted) in
+        [("(local.get 0)", 38, 0), ("(i32.add (local.get 0) (i32.const 1))", 39, 202)]
+    {
+        let linked = link(&wrapped(last)).unwrap();
+        let engine = Engine::default();
+        let module = Module::new(&engine, &linked.module).unwrap();
+        let mut store = Store::new(&engine, ());
+        let linker = <Linker<()>>::new(&engine);
+        let instance = linker.instantiate_and_start(&mut store, &module).unwrap();
+        let work = instance.get_typed_func::<(), i32>(&store, "work").unwrap();
+        assert_eq!(work.call(&mut store, ()).unwrap(), answer);
+        let count = instance.get_global(&store, "count").unwrap().get(&store);
+        assert_eq!(count.i32(), Some(counted), "{last}");
+    }
+}
+
 #[test]
 fn what_cannot_be_redirected_is_named_with_its_reason() {
     let linked = link(&module(
