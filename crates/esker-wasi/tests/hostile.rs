@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{CREATE, GIVEN, Program, refused};
+use common::{CREATE, GIVEN, Program, files_of, refused};
 use esker_wasi::{Errno, Guest as _};
 
 /// A small generator: which numbers come is not the point.
@@ -177,4 +177,38 @@ fn there_are_only_so_many_descriptors() {
     assert_eq!((last, refusal), (65_535, Errno::TooManyFiles));
     program.close(1000).unwrap();
     assert_eq!(program.look(GIVEN, "file", 0, 0), Ok(1000));
+}
+
+#[test]
+fn a_full_home_says_so_and_room_comes_back() {
+    let mut program = Program::over(&files_of(2 << 20));
+    let file = program.open(GIVEN, "file", CREATE).unwrap();
+    let (piece, mut done) = ([7; 0x8000], 0);
+    let why = loop {
+        match program.write(file, &piece) {
+            Ok(count) => done += count,
+            Err(errno) => break errno,
+        }
+    };
+    assert_eq!(why, Errno::NoSpace);
+    assert!(done > 1 << 20, "{done}");
+    assert_eq!(refused(program.context.fd_allocate(file, 0, 2 << 20)), Errno::NoSpace);
+    assert_eq!(program.stat_open(file).unwrap().size, done as u64);
+    let last = done as u64 - piece.len() as u64;
+    assert_eq!(program.read_at(file, last, piece.len()).unwrap(), piece);
+    // Names and links take room too.
+    let why = (0..100_000).find_map(|number| {
+        let name = format!("{number:0200}");
+        match number % 3 {
+            0 => program.mkdir(GIVEN, &name),
+            1 => program.symlink(&name, GIVEN, &name),
+            _ => program.open(GIVEN, &name, CREATE).and_then(|fd| program.close(fd)),
+        }
+        .err()
+    });
+    assert_eq!(why, Some(Errno::NoSpace));
+    program.close(file).unwrap();
+    program.unlink(GIVEN, "file").unwrap();
+    program.make(GIVEN, "again", &piece);
+    assert_eq!(program.content("again").unwrap(), piece);
 }

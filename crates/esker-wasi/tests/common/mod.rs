@@ -69,9 +69,14 @@ impl World for Toy {
 pub type Files = Fs<Home<Arena>>;
 
 pub fn files() -> Arc<Files> {
+    files_of(64 << 20)
+}
+
+/// Files that may take so many bytes in all.
+pub fn files_of(size_max: u64) -> Arc<Files> {
     let root = Attr::new(Kind::Directory, 0o755, 0, 0, Ino::ROOT, SystemClock.now());
-    let options = Options { size_max: 64 << 20, file_size_max: u64::MAX, root };
-    let home = Home::new(Arena::new(64 << 20).unwrap(), &options).unwrap();
+    let options = Options { size_max, file_size_max: u64::MAX, root };
+    let home = Home::new(Arena::new(size_max).unwrap(), &options).unwrap();
     Arc::new(Fs::new(home, SystemClock))
 }
 
