@@ -3,10 +3,10 @@
 #
 #   scripts/bench-run.sh [ROUNDS]
 #
-# The program unpacks an archive of 10,000 files (examples/untar.rs of esker-wasi); both keep it compiled from one run to
-# the next, and once more both compile it each time. They run in turn, ROUNDS times (default 15); the table has the median
-# of each, the median of the ratios of each round, and the same for an archive of nothing, which is what starting costs.
-# Wasmtime's command comes from the package index of Python.
+# The program unpacks an archive of 10,000 files (examples/untar.rs of esker-wasi); both keep it compiled from one run
+# to the next, and once more both compile it each time. They run in turn, ROUNDS times (default 15); the table has the
+# median of each, the median of the ratios of each round, and the same for an archive of nothing, which is what
+# starting costs. Wasmtime's command comes from the package index of Python.
 #
 #   WASMTIME          the command (default: installed for this run)
 set -euo pipefail
