@@ -1,8 +1,11 @@
 //! A canister of plain `std::fs`: built, linked, and called, with an upgrade between any two calls. All that it has on
 //! the heap is lost each time; what a call that returned did is there, and nothing of one that failed.
 
+use std::path::Path;
+
 use esker_proof::canister::{
-    Canister, example, example_with, example_without_features, has_wasi, linked, run_alone,
+    Canister, example, example_with, example_with_c, example_without_features, has_wasi,
+    has_wasi_c, linked, run_alone,
 };
 
 /// Bytes of a WebAssembly page.
@@ -109,6 +112,21 @@ fn calls_are_counted_time_is_told_and_files_may_be_on_the_heap() {
         canister.said();
     }
     assert!(canister.system.stable.is_empty());
+}
+
+#[test]
+fn what_c_asks_of_files_holds_in_a_canister() {
+    if !has_wasi_c() {
+        return;
+    }
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../esker-wasi/tests/programs/cases.c");
+    let module = example_with_c("esker-polyfill", "c_canister", &cases);
+    let mut canister = Canister::new(&linked(&module));
+    canister.call("canister_init", &[]).unwrap();
+    let failed = canister.call("canister_update cases", &[]);
+    let said = canister.said();
+    assert_eq!(failed, Ok(0), "{said}");
+    assert!(said.ends_with(" checks, 0 failed\n"), "{said}");
 }
 
 #[test]
