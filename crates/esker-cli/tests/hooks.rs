@@ -1,8 +1,9 @@
-//! Programs and lists that choose what is packed and in which order, and what was read once and is wanted first.
+//! Programs, scripts and lists that choose what is packed and in which order, and what was read once and is wanted first.
 
 mod common;
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -111,6 +112,135 @@ fn what_makes_no_sense_stops_or_is_passed_over() {
     for wrong in [vec!["--order", "random"], vec!["--order", "explicit:/no/such/list"]] {
         assert!(!pack(&tree, &image, &wrong).status.success() && !image.exists());
     }
+}
+
+#[test]
+fn a_script_leaves_files_out_and_orders_the_others() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    fs::create_dir(tree.join("left")).unwrap();
+    fs::write(tree.join("left/file"), "of no use").unwrap();
+    let odd = std::ffi::OsStr::from_bytes(b"odd\xff\"\n");
+    fs::write(tree.join(odd), "a name that is no text").unwrap();
+    let script = scratch.file(
+        "choose.lua",
+        br#"
+            local asked = {}
+            function filter(entry)
+                asked[entry.path] = entry
+                if entry.path == "left" then return entry.kind ~= "directory" end
+                assert(entry.path ~= "left/file", "what is in it is not asked about")
+                return not entry.name:match("^1[0-4]$")
+            end
+            function order(entries)
+                for _, entry in ipairs(entries) do
+                    assert(entry.kind == "file" and asked[entry.path].id == entry.id)
+                    assert(entry.size == 30000 or entry.path == "odd\xff\"\n")
+                    assert(entry.mode & 0x100 ~= 0 and entry.mtime > 1700000000)
+                end
+                assert(#entries == 16)
+                table.sort(entries, function(a, b) return a.name > b.name end)
+                -- An entry, a path and a number name the same things.
+                return { entries[1], entries[2].path, entries[3].id, "sub/03" }
+            end
+        "#,
+    );
+    let more = ["--script", text(&script)];
+    let packed = pack(&tree, &image, &more);
+    done(&packed);
+    assert_eq!(errors(&packed), "");
+    let listed = done(&esker(["find", text(&image)]));
+    assert_eq!(listed.matches("sub/").count(), 15, "{listed}");
+    assert!(!listed.contains("left") && !listed.contains("sub/12"), "{listed}");
+    // The first is the file of the odd name, which has little in it.
+    let places = ["19", "18", "03", "00"].map(|name| place(&image, &tree, name));
+    assert!(places.is_sorted(), "{places:?}");
+    let again = scratch.path("again.esker");
+    done(&pack(&tree, &again, &more));
+    assert!(fs::read(&image).unwrap() == fs::read(&again).unwrap(), "the same every time");
+    // Together with a list of what is wanted first; of two orders nobody knows which is meant.
+    let list = scratch.file("list", b"sub/07\n");
+    done(&pack(&tree, &image, &[&more[..], &["--hot", text(&list)]].concat()));
+    assert!(place(&image, &tree, "07") < place(&image, &tree, "19"));
+    let explicit = format!("explicit:{}", text(&list));
+    let both = pack(&tree, &image, &[&more[..], &["--order", &explicit]].concat());
+    assert_eq!(both.status.code(), Some(2), "{}", errors(&both));
+}
+
+/// Packs with a script that is wrong: it stops, or tells why and goes on.
+fn packs_in_spite_of(scratch: &Scratch, tree: &Path, script: &[u8], why: &str) {
+    let (script, image) = (scratch.file("wrong.lua", script), scratch.path("wrong.esker"));
+    let more = ["--script", text(&script), "--answer-timeout", "1"];
+    let failed = pack(tree, &image, &more);
+    let told = errors(&failed);
+    assert_eq!(failed.status.code(), Some(4), "{why}: {told}");
+    assert!(told.contains(why) && told.contains("wrong.lua"), "{why}: {told}");
+    assert!(!image.exists(), "{why}");
+    let went_on = pack(tree, &image, &[&more[..], &["--on-bad-answer", "skip"]].concat());
+    assert!(errors(&went_on).contains(why), "{why}: {}", errors(&went_on));
+    done(&went_on);
+    assert!(done(&esker(["check", "--full", text(&image)])).contains("is whole"));
+    fs::remove_file(&image).unwrap();
+}
+
+#[test]
+fn a_script_that_makes_no_sense_stops_or_is_passed_over() {
+    let scratch = Scratch::new();
+    let tree = tree(&scratch);
+    for (script, why) in [
+        ("x = 1\n\nfunction (", "wrong.lua:3: "),
+        ("x = 1", "defines neither `filter` nor `order`"),
+        ("filter = 7", "`filter` is no function"),
+        ("\nerror('not today')", "wrong.lua:2: not today"),
+        ("error({})", "failed"),
+        ("function filter(e)\n return e.no.such end", "wrong.lua:2: attempt to index a nil value"),
+        (
+            "\nfunction filter(e) end",
+            "answered nil and neither true nor false, of sub: wrong.lua:2",
+        ),
+        ("function filter(e) return 'yes' end", "answered string and neither true nor false"),
+        ("function order(all) end", "answered nil and no list: wrong.lua:1"),
+        ("function order(all) return {all[1], 'no/such'} end", "is not there in place 2"),
+        ("function order(all) return {-1} end", "is not there in place 1"),
+        ("function order(all) return {{}} end", "is not there in place 1"),
+        ("function order(all) return {2.5} end", "is not there in place 1"),
+        (
+            "function order(all) for i = 1, 99 do all[i] = 1 end return all end",
+            "more than there is",
+        ),
+        ("\x1bLua", "failed"),
+    ] {
+        packs_in_spite_of(&scratch, &tree, script.as_bytes(), why);
+    }
+    let none = pack(&tree, &scratch.path("x"), &["--script", "/no/such.lua"]);
+    assert_eq!(none.status.code(), Some(4), "{}", errors(&none));
+}
+
+#[test]
+fn a_script_gets_neither_all_time_nor_all_memory_nor_anything_else() {
+    let scratch = Scratch::new();
+    let tree = tree(&scratch);
+    for (script, why) in [
+        ("\nwhile true do end", "wrong.lua:2: was not done after 1 seconds"),
+        ("function filter(e)\n\nwhile true do end end", "wrong.lua:3: was not done"),
+        ("while true do pcall(function() while true do end end) end", "was not done after"),
+        // Deep inside of functions of Lua's own nobody can say which line it is.
+        ("x = (''):rep(1 << 60)", "was not done after 1 seconds"),
+        ("x = ('a'):rep(1 << 30)", "more memory than it may have"),
+        ("x = 'ab'; while true do x = x .. x end", "more memory than it may have"),
+        ("function f() return f() + 1 end; f()", "stack overflow"),
+        ("string.rep = 1; x = ('a'):rep(3)", "wrong.lua:1: "),
+    ] {
+        packs_in_spite_of(&scratch, &tree, script.as_bytes(), why);
+    }
+    let shut =
+        b"for _, name in ipairs{'io', 'os', 'require', 'package', 'debug', 'load', 'loadfile',
+        'dofile', 'coroutine'} do assert(_G[name] == nil, name) end
+        function filter(e) print('seen', e.path) return true end";
+    let (shut, image) = (scratch.file("shut.lua", shut), scratch.path("x.esker"));
+    let packed = pack(&tree, &image, &["--script", text(&shut), "--json"]);
+    assert!(done(&packed).starts_with('{'), "what it prints is not in between");
+    assert!(errors(&packed).contains("seen\\x09sub/07"), "{}", errors(&packed));
 }
 
 #[test]

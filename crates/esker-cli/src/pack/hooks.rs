@@ -1,20 +1,20 @@
 //! What a user's programs and lists say of a tree before it is packed: which files are left out, which come first, and
 //! which are wanted first when the image is used.
 //!
-//! Above: `verbs::pack`. Below: `ask`. Invariant: what they say only chooses; what makes no sense is told, and ends the
+//! Above: `verbs::pack`. Below: `ask`, `script`, `survey`. Invariant: what they say only chooses; what makes no sense is told, and ends the
 //! work or is passed over, as the user chose.
 
 use std::collections::{HashMap, HashSet};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::Rules;
 use super::ask::ask;
+use super::survey::{Thing, survey};
+use super::{Rules, script};
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 
 /// Programs and lists that choose.
@@ -28,6 +28,10 @@ pub struct Hooks {
     /// as {"id": 7} come out, the first file first; those that it does not name come last
     #[arg(long, value_name = "COMMAND", conflicts_with = "order")]
     order_by: Option<String>,
+    /// Ask a script in Lua: its function filter(entry) says true or false of each thing, and order(entries) gives the
+    /// list of files in the order in which they are packed; it needs only one of them
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
     /// The order in which files are packed: explicit:FILE, with a path on each line; what is not named there comes last
     #[arg(long, value_name = "ORDER")]
     order: Option<String>,
@@ -37,7 +41,7 @@ pub struct Hooks {
     /// What to do when one of these fails, hangs or makes no sense: stop, or tell it and go on with what did
     #[arg(long, value_name = "WHAT", default_value = "stop")]
     on_bad_answer: OnBad,
-    /// How many seconds a program may neither read nor answer
+    /// How many seconds a program may neither read nor answer, and a call of a script may take
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     answer_timeout: u32,
@@ -65,18 +69,12 @@ pub struct Chosen {
     pub ordered: bool,
 }
 
-/// One thing in the tree.
-struct Thing {
-    path: Vec<u8>,
-    file: bool,
-    line: String,
-}
-
 impl Hooks {
     /// Whether nothing is to be asked.
     const fn is_empty(&self) -> bool {
         self.filter_by.is_none()
             && self.order_by.is_none()
+            && self.script.is_none()
             && self.order.is_none()
             && self.hot.is_none()
     }
@@ -91,7 +89,7 @@ impl Hooks {
         if !root.is_dir() {
             return Err(only_one());
         }
-        let things = survey(root, rules);
+        let things = Arc::new(survey(root, rules));
         let known = things.iter().enumerate().map(|(id, thing)| (&thing.path[..], id)).collect();
         let known = Known { things: &things, by_path: known };
         if let Some(command) = &self.filter_by {
@@ -109,6 +107,9 @@ impl Hooks {
             self.listed(list, &known, &mut chosen)?;
             chosen.hot = chosen.first.len();
         }
+        if let Some(file) = &self.script {
+            self.scripted(file, &things, &mut chosen)?;
+        }
         if let Some(command) = &self.order_by {
             let next = |id: usize, _: &Value| {
                 chosen.first.push(things[id].path.clone());
@@ -123,7 +124,7 @@ impl Hooks {
             };
             self.listed(Path::new(list), &known, &mut chosen)?;
         }
-        chosen.ordered = self.order_by.is_some() || self.order.is_some();
+        chosen.ordered |= self.order_by.is_some() || self.order.is_some();
         chosen.first.retain(|path| known.is_file(path));
         chosen.hot = chosen.hot.min(chosen.first.len());
         Ok(chosen)
@@ -152,7 +153,7 @@ impl Hooks {
     ) -> Outcome {
         let patience = Duration::from_secs(self.answer_timeout.into());
         let mut passed_over = Vec::new();
-        let lines = known.things.iter().map(|thing| thing.line.clone()).collect();
+        let lines = known.things.iter().enumerate().map(|(id, thing)| thing.line(id)).collect();
         let ended = ask(command, lines, patience, |line| {
             let right = known.answer(line).and_then(|(id, answer)| each(id, &answer));
             match (right, self.on_bad_answer) {
@@ -165,6 +166,31 @@ impl Hooks {
         });
         for why in passed_over.into_iter().chain(ended.err()) {
             self.bad(format!("the program of {what} {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// Asks a script about all things.
+    fn scripted(&self, file: &Path, things: &Arc<Vec<Thing>>, chosen: &mut Chosen) -> Outcome {
+        let patience = Duration::from_secs(self.answer_timeout.into());
+        let skip = self.on_bad_answer == OnBad::Skip;
+        let said = |why: &str| format!("the script {} {why}", path_shown(file));
+        let answer = match script::run(file, things, skip, patience) {
+            Ok(answer) => answer,
+            Err(why) => return self.bad(said(&why)),
+        };
+        for why in &answer.wrong {
+            self.bad(said(why))?;
+        }
+        let path = |id: usize| things[id].path.clone();
+        chosen.out.extend(answer.out.into_iter().map(path));
+        if let Some(first) = answer.first {
+            if self.order_by.is_some() || self.order.is_some() {
+                let what = "the script gives an order, and so does --order or --order-by";
+                return Err(Failure::new(Exit::Usage, what, "leave one of them out"));
+            }
+            chosen.first.extend(first.into_iter().map(path));
+            chosen.ordered = true;
         }
         Ok(())
     }
@@ -191,7 +217,7 @@ impl Hooks {
 }
 
 fn only_one() -> Failure {
-    let what = "--filter-by, --order-by, --order and --hot are about one directory";
+    let what = "--filter-by, --order-by, --script, --order and --hot are about one directory";
     Failure::new(Exit::Usage, what, "give one directory to pack; `esker repack` orders images")
 }
 
@@ -203,7 +229,7 @@ struct Known<'a> {
 
 impl Known<'_> {
     fn is_file(&self, path: &[u8]) -> bool {
-        self.by_path.get(path).is_some_and(|&id| self.things[id].file)
+        self.by_path.get(path).is_some_and(|&id| self.things[id].is_file())
     }
 
     /// What an answer is about, by number or by path.
@@ -222,49 +248,4 @@ impl Known<'_> {
         };
         Ok((id, answer))
     }
-}
-
-/// All things below a directory in the order of their paths. What cannot be read is told when it is packed.
-fn survey(root: &Path, rules: &Rules) -> Vec<Thing> {
-    let (mut things, mut pending) = (Vec::new(), vec![PathBuf::new()]);
-    while let Some(below) = pending.pop() {
-        let path = below.as_os_str().as_bytes();
-        let Ok(meta) = root.join(&below).symlink_metadata() else { continue };
-        if !path.is_empty() {
-            if !rules.take(path, meta.is_dir()) {
-                continue;
-            }
-            let line = described(things.len(), path, &meta);
-            things.push(Thing { path: path.to_vec(), file: meta.is_file(), line });
-        }
-        if meta.is_dir() {
-            let listed = root.join(&below).read_dir();
-            let mut names: Vec<_> =
-                listed.into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
-            names.sort_unstable_by(|one, other| other.as_bytes().cmp(one.as_bytes()));
-            pending.extend(names.into_iter().map(|name| below.join(name)));
-        }
-    }
-    things
-}
-
-/// A thing for a program. A path that is no UTF-8 is told with U+FFFD in it, and named by its number.
-fn described(id: usize, path: &[u8], meta: &std::fs::Metadata) -> String {
-    let kind = match esker::Kind::from_mode(meta.mode()) {
-        Some(esker::Kind::File) => "file",
-        Some(esker::Kind::Directory) => "directory",
-        Some(esker::Kind::Symlink) => "symlink",
-        _ => "special",
-    };
-    json!({
-        "id": id,
-        "path": String::from_utf8_lossy(path),
-        "kind": kind,
-        "size": meta.size(),
-        "mode": meta.mode() & 0o7777,
-        "uid": meta.uid(),
-        "gid": meta.gid(),
-        "mtime": meta.mtime(),
-    })
-    .to_string()
 }

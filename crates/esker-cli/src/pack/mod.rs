@@ -12,7 +12,9 @@ mod list;
 mod options;
 mod output;
 mod progress;
+mod script;
 mod summary;
+mod survey;
 mod walk;
 
 pub use again::{Again, Order, again};

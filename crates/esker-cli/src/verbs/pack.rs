@@ -57,6 +57,7 @@ Examples:
   find src -name '*.c' -print0 | esker pack --files-from - -0 -o sources.esker
   esker pack ./tree -o tree.esker --level 9 --memory 4G
   esker pack ./tree -o tree.esker --filter-by ./choose.py --order explicit:first.txt
+  esker pack ./tree -o tree.esker --script choose.lua
   SOURCE_DATE_EPOCH=0 esker pack ./tree -o tree.esker --owner 0:0
 
 Exit status: 5 if something could not be read, or changed meanwhile; it is named.")]

@@ -1,0 +1,93 @@
+//! All things in a tree, as programs and scripts that choose are told of them.
+//!
+//! Above: `hooks`, `script`. Invariant: a directory comes before all that is in it, and that follows without a gap; what
+//! cannot be read is left to whoever packs it.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::Rules;
+
+/// One thing in the tree.
+pub struct Thing {
+    /// Below the root, without a `/` in front.
+    pub path: Vec<u8>,
+    /// `file`, `directory`, `symlink` or `special`.
+    pub kind: &'static str,
+    /// In bytes.
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// Whose it is.
+    pub uid: u32,
+    /// And whose group's.
+    pub gid: u32,
+    /// Seconds since 1970.
+    pub mtime: i64,
+}
+
+impl Thing {
+    fn of(path: &[u8], meta: &std::fs::Metadata) -> Self {
+        let kind = match esker::Kind::from_mode(meta.mode()) {
+            Some(esker::Kind::File) => "file",
+            Some(esker::Kind::Directory) => "directory",
+            Some(esker::Kind::Symlink) => "symlink",
+            _ => "special",
+        };
+        Self {
+            path: path.to_vec(),
+            kind,
+            size: meta.size(),
+            mode: meta.mode() & 0o7777,
+            uid: meta.uid(),
+            gid: meta.gid(),
+            mtime: meta.mtime(),
+        }
+    }
+
+    /// Whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.kind == "file"
+    }
+
+    /// It as JSON, for a program. A path that is no UTF-8 is told with U+FFFD in it, and named by its number.
+    pub fn line(&self, id: usize) -> String {
+        json!({
+            "id": id,
+            "path": String::from_utf8_lossy(&self.path),
+            "kind": self.kind,
+            "size": self.size,
+            "mode": self.mode,
+            "uid": self.uid,
+            "gid": self.gid,
+            "mtime": self.mtime,
+        })
+        .to_string()
+    }
+}
+
+/// All things below a directory that `rules` take, in the order of their paths.
+pub fn survey(root: &Path, rules: &Rules) -> Vec<Thing> {
+    let (mut things, mut pending) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(below) = pending.pop() {
+        let path = below.as_os_str().as_bytes();
+        let Ok(meta) = root.join(&below).symlink_metadata() else { continue };
+        if !path.is_empty() {
+            if !rules.take(path, meta.is_dir()) {
+                continue;
+            }
+            things.push(Thing::of(path, &meta));
+        }
+        if meta.is_dir() {
+            let listed = root.join(&below).read_dir();
+            let mut names: Vec<_> =
+                listed.into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
+            names.sort_unstable_by(|one, other| other.as_bytes().cmp(one.as_bytes()));
+            pending.extend(names.into_iter().map(|name| below.join(name)));
+        }
+    }
+    things
+}
