@@ -1,4 +1,5 @@
-//! Programs, scripts and lists that choose what is packed and in which order, and what was read once and is wanted first.
+//! Programs, scripts and lists that choose what is packed and in which order, and what was read once and is wanted
+//! first.
 
 mod common;
 

@@ -107,6 +107,7 @@ fn what_was_chosen_is_told() {
     let tree = small_tree(&scratch);
     let mut sound = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
     sound.extend([0x40, 0x1f, 0, 0, 0x80, 0x3e, 0, 0, 2, 0, 16, 0]);
+    sound.extend(b"data\0\0\0\0");
     let tone = |at: i32, len: i32| (at % len - len / 2) * (at % len - len / 2);
     let sample = |at: i32| (tone(at, 150) + tone(at * 3, 191) + at * at % 13) as u16;
     sound.extend((0..9_000).map(sample).flat_map(u16::to_le_bytes));
@@ -122,7 +123,7 @@ fn what_was_chosen_is_told() {
         "like beside like",
         "usual: 1 block",
         "sound in one channel: 1 block",
-        "1 transformed",
+        "1 predicted",
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }

@@ -9,7 +9,7 @@ use esker_image::pack::{Options, Sharing};
 use esker_image::{Depth, verify};
 use esker_stone::{Codec, Superblock, hex};
 
-use kit::{Picture, open, options, pack, pack_sounds, pack_streams, picture};
+use kit::{PICTURES, Picture, open, options, pack, pack_files, pack_sounds, pack_streams, picture};
 
 /// Each golden image, how it was packed, and the name that it must have.
 const GOLDEN: [(&str, Codec, i32, &str); 5] = [
@@ -48,6 +48,14 @@ const GOLDEN: [(&str, Codec, i32, &str); 5] = [
 /// One with blocks of all categories, and the name that it must have.
 const SOUNDS: (&str, &str) =
     ("v1-sounds.esker", "0422bf5347ca57accc8e67e91e649338fab07fba2dc433a1b161131ec1ec946e");
+
+/// One with sound that is predicted, and the name that it must have.
+const PREDICTED: (&str, &str) =
+    ("v1-pcm.esker", "7261f83c3e010d872a95b40917af29706fbe8df8edb6144d8d06659d4dd15d99");
+
+/// One with pictures that are made of text in others, and the name that it must have.
+const PICTURED: (&str, &str) =
+    ("v1-pictures.esker", "076660d68093124076e742ea17482c4649424e7182e687aea25cd0b476881647");
 
 /// One whose blocks share bases, and the name that it must have.
 const SHARED: (&str, &str) =
@@ -89,6 +97,8 @@ fn an_old_image_with_transforms_is_read_as_it_was_written() {
     let right = picture(&open(pack_sounds(options(Codec::None, 0))).unwrap()).unwrap();
     let found = read(SOUNDS.0, SOUNDS.1, || pack_sounds(options(Codec::Zstd, 19)));
     assert!(found == right);
+    let found = read(PREDICTED.0, PREDICTED.1, || pack_sounds(options(Codec::Zstd, 19)));
+    assert!(found == right);
 }
 
 #[test]
@@ -104,5 +114,8 @@ fn an_old_image_whose_blocks_share_bases_is_read_as_it_was_written() {
 fn an_old_image_with_blocks_that_are_made_is_read_as_it_was_written() {
     let right = picture(&open(pack_streams(options(Codec::None, 0))).unwrap()).unwrap();
     let found = read(STREAMS.0, STREAMS.1, || pack_streams(options(Codec::Zstd, 19)));
+    assert!(found == right);
+    let right = picture(&open(pack_files(options(Codec::None, 0), PICTURES)).unwrap()).unwrap();
+    let found = read(PICTURED.0, PICTURED.1, || pack_files(options(Codec::Zstd, 19), PICTURES));
     assert!(found == right);
 }

@@ -4,14 +4,14 @@ mod kit;
 
 use esker::store::View as _;
 use esker::{Error, Ino, Name, XattrName};
-use esker_image::pack::{Category, LEVELS, Options, Packer, Sharing, copy};
+use esker_image::pack::{LEVELS, Options, Packer, Sharing, copy};
 use esker_image::{Cache, Depth, Image, verify};
 use esker_stone::rows::extents::Piece;
-use esker_stone::{Codec, Start, Transform};
+use esker_stone::{Codec, Start};
 
 use kit::{
-    STREAMS, open, open_with, options, pack, pack_sounds, pack_streams, pack_versions, picture,
-    shared,
+    PICTURES, STREAMS, open, open_with, options, pack, pack_files, pack_sounds, pack_streams,
+    pack_versions, picture, shared,
 };
 
 #[test]
@@ -118,18 +118,91 @@ fn categories_part_ways_and_come_out_as_they_went_in() {
         let block = esker_stone::rows::extents::BlockName { segment: 3, slot };
         image.block_row(block).unwrap()
     });
-    let mut found: Vec<_> = rows.map(|row| (row.category, row.transform, row.codec)).collect();
+    let mut found: Vec<_> = rows.map(|row| (row.category, row.codec)).collect();
     found.sort_by_key(|row| row.0);
-    let right = [
-        (Category::Usual, Transform::None, Codec::Zstd),
-        (Category::Packed, Transform::None, Codec::None),
-        (Category::Mono, Transform::Mono, Codec::Zstd),
-        (Category::Stereo, Transform::Stereo, Codec::Zstd),
-    ];
-    assert_eq!(
-        found,
-        right.map(|(category, transform, codec)| (category.number(), transform, codec))
-    );
+    assert_eq!(found, [(0, Codec::Zstd), (1, Codec::None), (2, Codec::Pcm), (3, Codec::Pcm)]);
+}
+
+/// Sound of a shape as a file of its kind, with something behind it.
+fn sound(width: u8, channels: u8, upper_first: bool, moments: usize) -> Vec<u8> {
+    let mut bytes = match upper_first {
+        true => b"FORM\0\0\0\0AIFFCOMM\0\0\0\x12\0".to_vec(),
+        false => b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0".to_vec(),
+    };
+    let len = moments as u32 * u32::from(width) * u32::from(channels);
+    if upper_first {
+        bytes.extend([channels, 0, 0, 0, 0, 0, width * 8]);
+        bytes.extend([0; 10]);
+        bytes.extend(b"SSND");
+        bytes.extend((len + 8).to_be_bytes());
+        bytes.extend([0; 8]);
+    } else {
+        bytes.extend([channels, 0, 0x40, 0x1f, 0, 0, 0x80, 0x3e, 0, 0, 2, 0, width * 8, 0]);
+        bytes.extend(b"data");
+        bytes.extend(len.to_le_bytes());
+    }
+    let mut state = 1u32;
+    for at in 0..moments * usize::from(channels) {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let noise = i64::from(state) >> if width > 1 { 40 - 8 * width } else { 29 };
+        let place = (at % 347) as i64 - 173;
+        let sample = ((place * place * 5) << (8 * width) >> 19) + noise;
+        let mut own = sample.to_le_bytes()[..width.into()].to_vec();
+        if upper_first {
+            own.reverse();
+        }
+        bytes.extend(own);
+    }
+    bytes.extend(b"LIST and what stands in it");
+    bytes
+}
+
+#[test]
+fn sound_of_every_shape_is_predicted_and_read_from_anywhere() {
+    let mut files = Vec::new();
+    for width in 1..=4 {
+        for channels in [1, 2, 5] {
+            for upper_first in [false, true] {
+                let name = format!("{width} {channels} {upper_first}");
+                files.push((name, sound(width, channels, upper_first, 30_000)));
+            }
+        }
+    }
+    // Twice the same, cut short, and longer than a block of sound and than a piece.
+    files.push(("again".to_owned(), files[7].1.clone()));
+    files.push(("short".to_owned(), files[9].1[..50_001].to_vec()));
+    files.push(("long".to_owned(), sound(3, 3, false, 170_000)));
+    for (level, alike) in [(1, false), (3, true)] {
+        let usual = Options { block_len: 1 << 20, alike, ..options(Codec::Zstd, level) };
+        let packed = |threads| {
+            let all = files.iter().map(|(name, bytes)| (&name[..], &bytes[..]));
+            pack_files(Options { threads, ..usual.clone() }, all)
+        };
+        let bytes = packed(1);
+        assert!(bytes == packed(3), "whatever the threads");
+        let image = open_with(Box::new(bytes), 4 << 20).unwrap();
+        assert_eq!(verify(&image, Depth::Plain, &mut |_| {}).findings, []);
+        for (name, plain) in &files {
+            let ino = image.entry(Ino::ROOT, Name::parse(name.as_bytes()).unwrap()).unwrap().ino;
+            for at in (0..plain.len()).step_by(plain.len() / 7 + 1) {
+                let mut found = vec![0; 1000.min(plain.len() - at)];
+                let len = image.read(ino, at as u64, &mut found).unwrap();
+                assert!(found[..len] == plain[at..at + len] && len > 0, "{name} at {at}");
+            }
+            let places = image.places(ino, plain.len() as u64, 0, plain.len() as u64);
+            let predicted: u64 = places
+                .unwrap()
+                .unwrap()
+                .iter()
+                .filter(|piece| {
+                    let row = image.block_row(piece.place.unwrap().block).unwrap();
+                    row.codec == Codec::Pcm && row.plain <= 512 << 10
+                })
+                .map(|piece| piece.len)
+                .sum();
+            assert!(predicted + 100 > plain.len() as u64, "{name}: {predicted}");
+        }
+    }
 }
 
 #[test]
@@ -177,6 +250,81 @@ fn streams_are_stored_as_their_text_and_made_again() {
                     ..options(Codec::Zstd, 9)
                 })
         );
+    }
+}
+
+#[test]
+fn pictures_are_stored_as_their_text_and_made_again() {
+    let [(_, whole), (_, chunks)] = PICTURES;
+    let twice = [whole, chunks].concat();
+    let files = [("a whole", whole), ("chunks", chunks), ("again", chunks), ("twice", &twice)];
+    for (block_len, alike) in [(4096, false), (64 << 10, true)] {
+        let packed = |threads| {
+            pack_files(Options { block_len, alike, threads, ..options(Codec::Zstd, 9) }, files)
+        };
+        let bytes = packed(1);
+        assert!(bytes == packed(4), "whatever the threads");
+        for cache in [0, 8 << 20] {
+            let image = open_with(Box::new(bytes.clone()), cache).unwrap();
+            assert_eq!(verify(&image, Depth::Plain, &mut |_| {}).findings, []);
+            for (name, plain) in files {
+                let ino =
+                    image.entry(Ino::ROOT, Name::parse(name.as_bytes()).unwrap()).unwrap().ino;
+                for at in (0..plain.len()).step_by(211) {
+                    let mut some = vec![0; 1000.min(plain.len() - at)];
+                    assert_eq!(image.read(ino, at as u64, &mut some), Ok(some.len()));
+                    assert!(some == plain[at..at + some.len()], "{name} at {at}");
+                }
+                let places = image.places(ino, plain.len() as u64, 0, plain.len() as u64).unwrap();
+                let made = |piece: &&Piece| {
+                    image.block_row(piece.place.unwrap().block).unwrap().recipe > 0
+                };
+                let made: u64 = places.unwrap().iter().filter(made).map(|piece| piece.len).sum();
+                assert_eq!(made, plain.len() as u64, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_files_of_every_kind_come_out_as_they_went_in() {
+    let sounds = [sound(2, 2, false, 3000), sound(3, 1, true, 2000), sound(1, 3, false, 2000)];
+    let streams = STREAMS.iter().chain(&PICTURES).map(|(_, bytes)| bytes.to_vec());
+    let whole: Vec<Vec<u8>> = sounds.into_iter().chain(streams).collect();
+    let mut state = 11u64;
+    let mut below = |count: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % count.max(1)
+    };
+    let mut files = Vec::new();
+    for number in 0..240 {
+        let mut bytes = whole[number % whole.len()].clone();
+        // Mostly heads, where lengths and formats stand.
+        for _ in 0..=below(4) {
+            let reach = if below(3) > 0 { 90 } else { bytes.len() };
+            let at = below(reach.min(bytes.len()));
+            match below(5) {
+                _ if bytes.is_empty() => {}
+                0 => bytes[at] ^= 1 << below(8),
+                1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][below(5)],
+                2 => bytes.truncate(at.max(3)),
+                3 => drop(bytes.splice(at..at, (0..below(9)).map(|byte| byte as u8))),
+                _ => drop(bytes.drain(at..(at + below(70)).min(bytes.len()))),
+            }
+        }
+        files.push((format!("{number:03}"), bytes));
+    }
+    let all = || files.iter().map(|(name, bytes)| (&name[..], &bytes[..]));
+    let image = open(pack_files(options(Codec::Zstd, 3), all())).unwrap();
+    assert_eq!(verify(&image, Depth::Plain, &mut |_| {}).findings, []);
+    let right = open(pack_files(options(Codec::None, 0), all())).unwrap();
+    assert!(picture(&image).unwrap() == picture(&right).unwrap());
+    for (name, plain) in &files {
+        let ino = image.entry(Ino::ROOT, Name::parse(name.as_bytes()).unwrap()).unwrap().ino;
+        let mut found = vec![0; plain.len()];
+        assert_eq!(image.read(ino, 0, &mut found), Ok(plain.len()));
+        assert!(found == *plain, "{name}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a user's programs and lists say of a tree before it is packed: which files are left out, which come first, and
 //! which are wanted first when the image is used.
 //!
-//! Above: `verbs::pack`. Below: `ask`, `script`, `survey`. Invariant: what they say only chooses; what makes no sense is told, and ends the
-//! work or is passed over, as the user chose.
+//! Above: `verbs::pack`. Below: `ask`, `script`, `survey`. Invariant: what they say only chooses; what makes no sense
+//! is told, and ends the work or is passed over, as the user chose.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! A script of the user's, in Lua, that is asked about what is packed: `filter(entry)` says what is taken, and
 //! `order(entries)` which file comes after which.
 //!
-//! Above: `hooks`. Invariant: a script reaches nothing but what it is told and its own memory, which is bounded; whoever
-//! waits for it does so for a bounded time, and whatever it answers only chooses.
+//! Above: `hooks`. Invariant: a script reaches nothing but what it is told and its own memory, which is bounded;
+//! whoever waits for it does so for a bounded time, and whatever it answers only chooses.
 
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -83,13 +83,13 @@ pub fn explained(packed: &Packed) -> String {
     }
     for part in &own.categories {
         text += &format!(
-            "\n  {}: {} blocks, {} became {} (1 : {:.1}); {} transformed, {} stored as they are",
-            part.category.name(),
+            "\n  {}: {} blocks, {} became {} (1 : {:.1}); {} predicted, {} stored as they are",
+            part.name,
             part.blocks,
             size_shown(part.plain),
             size_shown(part.stored),
             ratio(part.plain, part.stored),
-            part.transformed,
+            part.predicted,
             part.raw,
         );
     }
@@ -104,11 +104,11 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
         json!({ "kind": kind.kind, "files": files, "bytes": bytes, "stored": kind.stored })
     };
     let category = |part: &CategoryUse| {
-        let (blocks, transformed, raw) = (part.blocks, part.transformed, part.raw);
+        let (blocks, predicted, raw) = (part.blocks, part.predicted, part.raw);
         json!({
-            "category": part.category.name(),
+            "category": part.name,
             "blocks": blocks,
-            "transformed": transformed,
+            "predicted": predicted,
             "raw": raw,
             "bytes": part.plain,
             "stored": part.stored,

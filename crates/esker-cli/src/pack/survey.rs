@@ -1,7 +1,7 @@
 //! All things in a tree, as programs and scripts that choose are told of them.
 //!
-//! Above: `hooks`, `script`. Invariant: a directory comes before all that is in it, and that follows without a gap; what
-//! cannot be read is left to whoever packs it.
+//! Above: `hooks`, `script`. Invariant: a directory comes before all that is in it, and that follows without a gap;
+//! what cannot be read is left to whoever packs it.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;

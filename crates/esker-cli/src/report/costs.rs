@@ -106,10 +106,8 @@ impl Costs {
 
     /// Blocks by their categories.
     pub fn categories(&self) -> Vec<Blocks> {
-        let mut all: Vec<Blocks> = Category::ALL
-            .iter()
-            .map(|category| Blocks { name: category.name(), ..Blocks::default() })
-            .collect();
+        let mut all: Vec<Blocks> =
+            Category::NAMES.into_iter().map(|name| Blocks { name, ..Blocks::default() }).collect();
         all.push(Blocks { name: "not known here", ..Blocks::default() });
         let last = all.len() - 1;
         for row in &self.rows {

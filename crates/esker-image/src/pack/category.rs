@@ -2,7 +2,7 @@
 //!
 //! Above: `units`. Invariant: a category decides what lies together and how hard is tried, never how bytes are read.
 
-use esker_stone::{Codec, Setting, Transform};
+use esker_stone::{Codec, Setting, Shape};
 
 /// A kind of data. What is in a block is of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,10 +11,8 @@ pub enum Category {
     Usual,
     /// Compressed already: there is nothing to gain.
     Packed,
-    /// Sound, samples of 16 bits in one channel.
-    Mono,
-    /// The same in two channels.
-    Stereo,
+    /// Sound, samples that lie in the bytes like this.
+    Sound(Shape),
     /// Made of text in other blocks.
     Made,
     /// Wanted first when the image is used.
@@ -25,6 +23,8 @@ pub enum Category {
 
 /// Shorter units say too little about themselves.
 const LEN_MIN: usize = 1024;
+/// Most bytes of a block of sound.
+const SOUND_LEN: usize = 512 << 10;
 /// How hard is tried with text of streams at most.
 const TEXT_LEVEL: i32 = 13;
 /// What is tried on bytes that look like chance.
@@ -33,9 +33,17 @@ pub(super) const TRIAL: Setting = Setting::new(Codec::Zstd, 1);
 const GAIN: usize = 50;
 
 impl Category {
-    /// All, in the order of their numbers.
-    pub const ALL: [Self; 7] =
-        [Self::Usual, Self::Packed, Self::Mono, Self::Stereo, Self::Made, Self::Hot, Self::Text];
+    /// What users read of all, by their numbers.
+    pub const NAMES: [&str; 8] = [
+        "usual",
+        "compressed already",
+        "sound in one channel",
+        "sound in two channels",
+        "made again of its text",
+        "wanted first",
+        "text of streams of deflate",
+        "sound in many channels",
+    ];
 
     /// Those of which like is drawn to like, and whose blocks share bases.
     pub(super) const DRAWN: [Self; 2] = [Self::Usual, Self::Text];
@@ -43,38 +51,34 @@ impl Category {
     /// The number at rest.
     #[must_use]
     pub const fn number(self) -> u32 {
-        self as u32
-    }
-
-    /// As users read it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
         match self {
-            Self::Usual => "usual",
-            Self::Packed => "compressed already",
-            Self::Mono => "sound in one channel",
-            Self::Stereo => "sound in two channels",
-            Self::Made => "made again of its text",
-            Self::Hot => "wanted first",
-            Self::Text => "text of streams of deflate",
+            Self::Usual => 0,
+            Self::Packed => 1,
+            Self::Sound(shape) => match shape.channels() {
+                1 => 2,
+                2 => 3,
+                _ => 7,
+            },
+            Self::Made => 4,
+            Self::Hot => 5,
+            Self::Text => 6,
         }
     }
 
-    /// What is tried on blocks of it before they are compressed.
-    pub(super) const fn transform(self) -> Transform {
-        match self {
-            Self::Usual | Self::Packed | Self::Made | Self::Hot | Self::Text => Transform::None,
-            Self::Mono => Transform::Mono,
-            Self::Stereo => Transform::Stereo,
-        }
-    }
-
-    /// Where units of it begin in a block: at multiples of so many bytes.
+    /// Where units of it begin in a block, and end but for the last one of a file: at multiples of so many bytes.
     pub(super) const fn alignment(self) -> usize {
         match self {
-            Self::Usual | Self::Packed | Self::Made | Self::Hot | Self::Text => 1,
-            Self::Mono => 2,
-            Self::Stereo => 4,
+            Self::Sound(shape) => shape.moment_len(),
+            _ => 1,
+        }
+    }
+
+    /// Most bytes of a block of it where others have `usual`.
+    pub(super) const fn block_len(self, usual: usize) -> usize {
+        match self {
+            // What came long before says little about sound, and a small block is quick to read.
+            Self::Sound(_) if usual > SOUND_LEN => SOUND_LEN,
+            _ => usual,
         }
     }
 

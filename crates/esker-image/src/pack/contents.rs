@@ -38,6 +38,20 @@ pub(super) struct Part {
     pub source: Source,
 }
 
+impl Part {
+    /// What is behind the first bytes of a part that is made; `None`: nothing.
+    pub fn behind(self, len: u64) -> Option<Self> {
+        match self.source {
+            Source::Made(number, at) if len < self.len => {
+                // Inside of a block, whose length fits.
+                let source = Source::Made(number, at + len as u32);
+                Some(Self { len: self.len - len, source })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Where a piece was seen that comes again.
 #[derive(Clone, Copy, Debug)]
 enum Seen {

@@ -9,9 +9,10 @@ use std::io::Write;
 use std::sync::Arc;
 
 use esker_stone::check::{Hash, hash, hash_of_hashes};
+use esker_stone::deflate::Run;
 use esker_stone::rows::extents::{BlockName, Piece};
 use esker_stone::superblock::DATA;
-use esker_stone::{Setting, Shared};
+use esker_stone::{Codec, Setting, Shared};
 
 use super::alike::Like;
 use super::category::Category;
@@ -22,10 +23,11 @@ use super::made::Making;
 use super::order::grown;
 use super::pool::{Job, Pool, Written};
 use super::repeats::{Repeats, Stretch};
+use super::sound::{self, Sound};
 use super::spool::{Scratch, Spool};
 use super::units::{UnitId, Units};
-use super::unpack::{FILE_MAX, Streams, begins};
-use super::{Error, Options, Result, Sharing, sound};
+use super::unpack::{FILE_MAX, Streams, Unpacked, begins};
+use super::{Error, Options, Result, Sharing};
 use crate::Image;
 
 /// Plain bytes that are hashed as one, and known again by that.
@@ -46,7 +48,7 @@ pub(super) struct Data<W> {
     repeats: Option<Repeats>,
     units: Units,
     /// The block that is being filled, of each category.
-    open: [Open; Category::ALL.len()],
+    open: [Open; Category::NAMES.len()],
     /// How many blocks were begun.
     begun: u32,
     /// The slot of each block, in the order in which they were begun.
@@ -68,10 +70,16 @@ pub(super) struct Data<W> {
 }
 
 /// A block that is being filled.
-#[derive(Default)]
 struct Open {
     number: u32,
     plain: Vec<u8>,
+    category: Category,
+}
+
+impl Default for Open {
+    fn default() -> Self {
+        Self { number: 0, plain: Vec::new(), category: Category::Usual }
+    }
 }
 
 /// A file on its way in.
@@ -82,8 +90,10 @@ pub struct Incoming {
     hashes: Vec<Hash>,
     /// Pieces by their hashes, and where they begin.
     pieces: Vec<(Hash, u64)>,
-    /// What its beginning says that it is.
+    /// What it is said to be.
     said: Option<Category>,
+    /// What its beginning says that it holds.
+    sound: Option<Sound>,
     size: u64,
     data: u64,
     /// Its bytes wait until all of them are there.
@@ -209,7 +219,8 @@ impl<W: Write> Data<W> {
         let bytes = std::mem::take(&mut file.piece);
         let mut at = 0;
         for stream in Streams::of(&bytes, self.threads) {
-            self.apart(file, &bytes[at..stream.bytes.start])?;
+            let start = stream.spans.first().map_or(at, |span| span.start);
+            self.apart(file, &bytes[at..start])?;
             let said = Some(Category::Text);
             let mut text = Incoming { text: true, said, ..Incoming::default() };
             self.data(&mut text, &stream.text)?;
@@ -217,13 +228,23 @@ impl<W: Write> Data<W> {
             self.units.end_file();
             let content = self.contents.text(&text.parts, &text.pieces);
             file.texts.push(content);
-            for run in &stream.runs {
-                let own = &bytes[stream.bytes.start..][run.bytes.clone()];
-                self.make(file, own, |making| making.run(own, run, content));
-            }
-            self.choices.unpacked += stream.bytes.len() as u64;
+            self.choices.unpacked +=
+                stream.runs.iter().map(|run| run.bytes.len() as u64).sum::<u64>();
             self.choices.text += stream.text.len() as u64;
-            at = stream.bytes.end;
+            let mut made = self.made_of(&stream, content).into_iter();
+            let mut next = made.next();
+            at = start;
+            for span in &stream.spans {
+                self.apart(file, &bytes[at..span.start])?;
+                let mut left = span.len() as u64;
+                while let Some(part) = next.filter(|_| left > 0) {
+                    let now = left.min(part.len);
+                    self.contents.join(&mut file.parts, Part { len: now, ..part });
+                    left -= now;
+                    next = part.behind(now).or_else(|| made.next());
+                }
+                at = span.end;
+            }
         }
         if at == 0 {
             file.piece = bytes;
@@ -236,25 +257,24 @@ impl<W: Write> Data<W> {
         Ok(true)
     }
 
-    /// Adds bytes to the block that is being made.
-    fn make(
-        &mut self,
-        file: &mut Incoming,
-        own: &[u8],
-        put: impl FnOnce(&mut Making) -> (u32, u32),
-    ) {
-        if let Some(making) = &mut self.making {
-            let (number, offset) = put(making);
-            let part = Part { len: own.len() as u64, source: Source::Made(number, offset) };
-            self.contents.join(&mut file.parts, part);
-        }
+    /// Makes a stream of the text that a content holds: where its bytes come to lie.
+    fn made_of(&mut self, stream: &Unpacked<'_>, content: u32) -> Vec<Part> {
+        let Some(making) = &mut self.making else { return Vec::new() };
+        let part = |run: &Run| {
+            let own = &stream.bytes[run.bytes.clone()];
+            let (number, offset) = making.run(own, run, content);
+            Part { len: own.len() as u64, source: Source::Made(number, offset) }
+        };
+        stream.runs.iter().map(part).filter(|part| part.len > 0).collect()
     }
 
     /// Bytes of a file beside its streams: a few of them are kept with what makes these.
     fn apart(&mut self, file: &mut Incoming, bytes: &[u8]) -> Result<()> {
         if bytes.len() <= APART_MAX {
-            if !bytes.is_empty() {
-                self.make(file, bytes, |making| making.raw(bytes));
+            if let Some(making) = self.making.as_mut().filter(|_| !bytes.is_empty()) {
+                let (number, offset) = making.raw(bytes);
+                let part = Part { len: bytes.len() as u64, source: Source::Made(number, offset) };
+                self.contents.join(&mut file.parts, part);
             }
             return Ok(());
         }
@@ -286,8 +306,8 @@ impl<W: Write> Data<W> {
         if file.piece.is_empty() {
             return Ok(());
         }
-        if file.hashes.is_empty() {
-            file.said = file.said.or_else(|| sound::category(&file.piece));
+        if file.hashes.is_empty() && file.said.is_none() && self.hears() {
+            file.sound = sound::found(&file.piece);
         }
         let own = hash(&file.piece);
         let len = file.piece.len() as u64;
@@ -307,20 +327,47 @@ impl<W: Write> Data<W> {
         Ok(())
     }
 
-    /// Takes a piece apart that was not there before as a whole.
+    /// Whether sound is told from other bytes: not where packing shall be quick above all.
+    const fn hears(&self) -> bool {
+        !matches!(self.setting.codec, Codec::None | Codec::Lz4)
+    }
+
+    /// Takes a piece that was not there before as a whole.
     fn take(&mut self, file: &mut Incoming) -> Result<()> {
+        let piece = std::mem::take(&mut file.piece);
+        let from: u64 = file.parts.iter().map(|part| part.len).sum();
+        let sound = file.sound.clone();
+        let inside = |at: u64| at.saturating_sub(from).min(piece.len() as u64) as usize;
+        let own =
+            sound.as_ref().map_or(0..0, |sound| inside(sound.bytes.start)..inside(sound.bytes.end));
+        self.take_apart(file, &piece[..own.start])?;
+        if let Some(sound) = sound.filter(|_| !own.is_empty()) {
+            // Stretches that begin anywhere would tear moments apart.
+            let source = Source::Spool(self.spool.len());
+            self.spool.append(&piece[own.clone()])?;
+            self.units.push(&piece[own.clone()], Some(Category::Sound(sound.shape)));
+            self.contents.join(&mut file.parts, Part { len: own.len() as u64, source });
+        }
+        self.take_apart(file, &piece[own.end..])?;
+        file.piece = piece;
+        self.place_some()
+    }
+
+    /// Takes bytes apart into what is new and what was there before.
+    fn take_apart(&mut self, file: &mut Incoming, bytes: &[u8]) -> Result<()> {
         let (mut address, mut at) = (self.spool.len(), 0);
         let stretches = match &mut self.repeats {
+            _ if bytes.is_empty() => Vec::new(),
             Some(repeats) => {
                 let behind = file.parts.last().and_then(|last| match last.source {
                     Source::Again(at) if at + last.len < address => Some(at + last.len),
                     _ => None,
                 });
-                repeats.take(&file.piece, behind, &mut self.spool)?
+                repeats.take(bytes, behind, &mut self.spool)?
             }
             None => {
-                self.spool.append(&file.piece)?;
-                vec![Stretch::New(file.piece.len())]
+                self.spool.append(bytes)?;
+                vec![Stretch::New(bytes.len())]
             }
         };
         for stretch in stretches {
@@ -331,7 +378,7 @@ impl<W: Write> Data<W> {
                     (Source::Again(at), len)
                 }
                 Stretch::New(len) => {
-                    self.units.push(&file.piece[at..at + len], file.said);
+                    self.units.push(&bytes[at..at + len], file.said);
                     address += len as u64;
                     (Source::Spool(address - len as u64), len)
                 }
@@ -340,7 +387,7 @@ impl<W: Write> Data<W> {
             let part = Part { len: len as u64, source };
             self.contents.join(&mut file.parts, part);
         }
-        self.place_some()
+        Ok(())
     }
 
     /// Gives units that have ended their places, if they come in their order.
@@ -361,8 +408,9 @@ impl<W: Write> Data<W> {
             self.close(Category::Hot)?;
         }
         let alignment = category.alignment();
-        let filled = self.open[category as usize].plain.len().next_multiple_of(alignment);
-        if filled + len > self.block_len {
+        let open = &self.open[category.number() as usize];
+        let filled = open.plain.len().next_multiple_of(alignment);
+        if filled + len > category.block_len(self.block_len) || open.category != category {
             self.close(category)?;
         }
         self.put(unit)
@@ -373,9 +421,10 @@ impl<W: Write> Data<W> {
         let (start, end) = self.units.range(unit);
         let (len, category) = ((end - start) as usize, self.units.category(unit));
         let alignment = category.alignment();
-        let open = &mut self.open[category as usize];
+        let open = &mut self.open[category.number() as usize];
         if open.plain.is_empty() {
             open.number = self.begun;
+            open.category = category;
             self.begun += 1;
         }
         let offset = open.plain.len().next_multiple_of(alignment);
@@ -384,9 +433,13 @@ impl<W: Write> Data<W> {
         Ok((open.number, offset as u32))
     }
 
-    /// Gives the block of a category that is being filled to the pool.
+    /// Gives the block to the pool that is being filled where those of a category are.
     fn close(&mut self, category: Category) -> Result<()> {
-        let Open { number, plain } = std::mem::take(&mut self.open[category as usize]);
+        self.close_numbered(category.number() as usize)
+    }
+
+    fn close_numbered(&mut self, category: usize) -> Result<()> {
+        let Open { number, plain, category } = std::mem::take(&mut self.open[category]);
         if plain.is_empty() {
             return Ok(());
         }
@@ -408,7 +461,7 @@ impl<W: Write> Data<W> {
     /// Gives the block at hand to the pool as what those behind it may refer to.
     fn share(&mut self, category: Category) -> Result<()> {
         self.shared = None;
-        let plain = self.open[category as usize].plain.clone();
+        let plain = self.open[category.number() as usize].plain.clone();
         if !plain.is_empty() {
             let base = Arc::new(Shared::new(plain, category.setting(self.setting)));
             let slot = self.pool.next_slot();
@@ -495,8 +548,8 @@ impl<W: Write> Data<W> {
         } else {
             self.place_some()?;
         }
-        for category in Category::ALL {
-            self.close(category)?;
+        for category in 0..Category::NAMES.len() {
+            self.close_numbered(category)?;
         }
         let slot = |(number, offset)| (self.slots[number as usize], offset);
         let places = std::mem::take(&mut self.places).into_iter().map(slot).collect();
@@ -529,10 +582,16 @@ impl<W: Write> Data<W> {
             self.place_drawn(category, &likes, &mut places)?;
         }
         drop(likes);
-        for unit in all {
-            if !self.units.category(unit).is_drawn() {
-                places[unit as usize] = self.place(unit)?;
-            }
+        // Sound of one shape comes together: blocks hold no other.
+        let shape = |unit: &UnitId| match self.units.category(*unit) {
+            Category::Sound(shape) => 1 + u32::from(shape.number()),
+            _ => 0,
+        };
+        let mut others: Vec<_> =
+            all.filter(|&unit| !self.units.category(unit).is_drawn()).collect();
+        others.sort_by_key(shape);
+        for unit in others {
+            places[unit as usize] = self.place(unit)?;
         }
         self.places = places;
         Ok(())

@@ -2,8 +2,8 @@
 //!
 //! Above: `packer`, at its end. Invariant: what is told was counted, not guessed.
 
+use esker_stone::Codec;
 use esker_stone::rows::blocks::BlockRow;
-use esker_stone::{Codec, Transform};
 
 use super::category::Category;
 
@@ -29,12 +29,12 @@ pub struct Choices {
 /// What became of the blocks of a category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CategoryUse {
-    /// Which.
-    pub category: Category,
+    /// Which, as users read it.
+    pub name: &'static str,
     /// How many there are.
     pub blocks: u64,
-    /// How many have a transform.
-    pub transformed: u64,
+    /// How many are stored as what a prediction was wrong by.
+    pub predicted: u64,
     /// How many no codec made smaller.
     pub raw: u64,
     /// Their bytes.
@@ -45,10 +45,10 @@ pub struct CategoryUse {
 
 /// All categories that there are.
 pub(super) fn categories(rows: &[BlockRow]) -> Vec<CategoryUse> {
-    let mut all = Category::ALL.map(|category| CategoryUse {
-        category,
+    let mut all = Category::NAMES.map(|name| CategoryUse {
+        name,
         blocks: 0,
-        transformed: 0,
+        predicted: 0,
         raw: 0,
         plain: 0,
         stored: 0,
@@ -58,7 +58,7 @@ pub(super) fn categories(rows: &[BlockRow]) -> Vec<CategoryUse> {
         let number = usize::try_from(row.category).ok().filter(|&number| number < all.len());
         let own = &mut all[number.unwrap_or(0)];
         own.blocks += 1;
-        own.transformed += u64::from(row.transform != Transform::None);
+        own.predicted += u64::from(row.codec == Codec::Pcm);
         own.raw += u64::from(row.codec == Codec::None);
         own.plain += u64::from(row.plain);
         own.stored += u64::from(row.stored);

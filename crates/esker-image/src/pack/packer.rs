@@ -49,7 +49,7 @@ impl Needs {
         let coding = options.data.encoding_memory(options.block_len + base_len);
         // The last blocks of a group are compressed while the next one begins.
         let shared = if base_len > 0 { 2 * (coding + base_len as u64) } else { 0 };
-        let fixed = block * Category::ALL.len() as u64 + base_len as u64 + shared + SMALL;
+        let fixed = block * Category::NAMES.len() as u64 + base_len as u64 + shared + SMALL;
         Self { thread: coding + block.max(base_len as u64), block, fixed }
     }
 }

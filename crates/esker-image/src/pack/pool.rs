@@ -13,7 +13,7 @@ use esker_stone::check::{Hash, hash};
 use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
 use esker_stone::superblock::DATA;
-use esker_stone::{Codec, Encoder, Setting, Shared, Transform};
+use esker_stone::{Codec, Encoder, Setting, Shape, Shared, Transform};
 
 use super::category::{Category, TRIAL};
 use super::{Error, Result};
@@ -55,34 +55,25 @@ pub(super) struct Pool<W> {
     rows: Vec<BlockRow>,
 }
 
-/// Plain bytes that a transform is tried on first.
-const SAMPLE_LEN: usize = 256 << 10;
-
-/// The transformed form of a block, if that is worth it.
-fn transformed(plain: &[u8], transform: Transform) -> Option<Vec<u8>> {
-    if transform == Transform::None {
-        return None;
-    }
-    let len =
-        |bytes: &[u8]| TRIAL.encode(bytes, &[]).map_or(usize::MAX, |(_, stored)| stored.len());
-    let sample = plain.get(..SAMPLE_LEN).unwrap_or(plain);
-    if len(&transform.apply(sample)) >= len(sample) {
-        return None;
-    }
-    let bytes = transform.apply(plain);
-    let mut again = bytes.clone();
-    transform.undo(&mut again);
-    (again == plain).then_some(bytes)
+/// Sound in a codec of its own, if that is less than a quick trial of another one gives and comes out as it went in.
+fn predicted(plain: &[u8], shape: Shape) -> Option<(Codec, Vec<u8>)> {
+    let (codec, stored) =
+        Setting::new(Codec::Pcm, shape.number().into()).encode(plain, &[]).ok()?;
+    let trial = TRIAL.encode(plain, &[]).ok()?.1.len();
+    let mut again = vec![0; plain.len()];
+    let right = codec.decode(&stored, &[], &mut again).is_ok() && again == plain;
+    (stored.len() < trial && right).then_some((codec, stored))
 }
 
 fn compress(encoder: &mut Encoder, slot: u32, job: &Job) -> Done {
-    let transform = job.category.transform();
-    let other = transformed(&job.plain, transform);
-    let transform = if other.is_some() { transform } else { Transform::None };
-    let plain = other.as_ref().unwrap_or(&job.plain);
-    let coded = match &job.base {
-        Some((_, base)) => encoder.encode(plain, base),
-        None => job.setting.encode(plain, &[]),
+    let sound = match job.category {
+        Category::Sound(shape) => predicted(&job.plain, shape),
+        _ => None,
+    };
+    let coded = match (sound, &job.base) {
+        (Some(sound), _) => Ok(sound),
+        (None, Some((_, base))) => encoder.encode(&job.plain, base),
+        (None, None) => job.setting.encode(&job.plain, &[]),
     };
     let name = |slot| BlockName { segment: DATA, slot };
     let stored: &[u8] = coded.as_ref().map_or(&[], |(_, stored)| stored);
@@ -93,7 +84,7 @@ fn compress(encoder: &mut Encoder, slot: u32, job: &Job) -> Done {
         stored: stored.len() as u32,
         plain: job.makes.map_or(job.plain.len() as u32, |(len, _)| len),
         codec,
-        transform,
+        transform: Transform::None,
         base: base.map(|(slot, _)| name(*slot)),
         checksums: BlockRow::covered(name(slot)).checksums(stored),
         hash: Some(job.makes.map_or_else(|| hash(&job.plain), |(_, hash)| hash)),

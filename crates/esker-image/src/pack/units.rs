@@ -76,15 +76,18 @@ impl Units {
             self.close();
             self.said = said;
         }
+        let unit_len = said.map_or(self.unit_len, |said| {
+            (self.unit_len / said.alignment()).max(1) * said.alignment()
+        });
         while !bytes.is_empty() {
             if self.open.is_empty() {
                 self.starts.push(self.end);
             }
-            let (now, rest) = bytes.split_at(bytes.len().min(self.unit_len - self.open.len()));
+            let (now, rest) = bytes.split_at(bytes.len().min(unit_len - self.open.len()));
             self.open.extend_from_slice(now);
             self.end += now.len() as u64;
             bytes = rest;
-            if self.open.len() == self.unit_len {
+            if self.open.len() == unit_len {
                 self.close();
             }
         }

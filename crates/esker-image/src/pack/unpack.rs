@@ -1,8 +1,10 @@
-//! Files that hold streams of deflate: where these begin, and whether their text is worth more than they are.
+//! Files that hold streams of deflate (gzip, zip, PNG): where these lie, and whether their text is worth more than they
+//! are.
 //!
 //! Above: `data`. Below: `esker-stone`'s `deflate`. Invariant: whatever a head says, it decides only what is tried.
 
 use core::ops::Range;
+use std::borrow::Cow;
 
 use esker_stone::deflate::{Run, Stream};
 
@@ -33,9 +35,19 @@ const GZIP_LEN: usize = 10;
 const ZIP: [u8; 4] = *b"PK\x03\x04";
 const ZIP_LEN: usize = 30;
 
+/// The head of a PNG file.
+const PNG: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
+/// What stands before the data of a chunk of it, and behind: length and name, a checksum.
+const PNG_BEFORE: usize = 8;
+const PNG_BEHIND: usize = 4;
+/// What zlib puts before a stream.
+const ZLIB_LEN: usize = 2;
+/// Most chunks that a stream may be cut into.
+const CHUNKS_MAX: usize = 4096;
+
 /// Whether a file that begins like this may hold streams.
 pub(super) fn begins(bytes: &[u8]) -> bool {
-    bytes.starts_with(&GZIP) || bytes.starts_with(&ZIP)
+    bytes.starts_with(&GZIP) || bytes.starts_with(&ZIP) || bytes.starts_with(&PNG)
 }
 
 fn short(bytes: &[u8], at: usize) -> Option<usize> {
@@ -62,6 +74,27 @@ fn behind_head(bytes: &[u8]) -> Option<usize> {
     Some(at + if flags & GZIP_CHECK != 0 { 2 } else { 0 })
 }
 
+/// The chunks of picture data of the PNG file that `bytes` begins with, which hold one stream together.
+fn png_chunks(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
+    let (mut at, mut found) = (PNG.len(), Vec::new());
+    while let Some(len) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        let len = u32::from_be_bytes(*len) as usize;
+        let start = at + PNG_BEFORE;
+        if bytes.get(at + 4..start) == Some(b"IDAT") {
+            let end = start.saturating_add(len).min(bytes.len());
+            let start = if found.is_empty() { start.checked_add(ZLIB_LEN)? } else { start };
+            found.push(Some(start..end).filter(|chunk| chunk.start < chunk.end)?);
+        } else if !found.is_empty() {
+            break;
+        }
+        at = start.checked_add(len)?.checked_add(PNG_BEHIND)?;
+        if found.len() > CHUNKS_MAX {
+            return None;
+        }
+    }
+    Some(found).filter(|found| !found.is_empty())
+}
+
 /// How long a file in a zip file is that is stored as it is, if that is what `bytes` begins with.
 fn stored_len(bytes: &[u8]) -> Option<usize> {
     let stored = bytes.starts_with(&ZIP) && short(bytes, 8)? == 0;
@@ -70,25 +103,45 @@ fn stored_len(bytes: &[u8]) -> Option<usize> {
     stored.then(|| own.saturating_add(len))
 }
 
-/// Where the stream begins behind the next head from `from` on.
-fn next_head(bytes: &[u8], mut from: usize) -> Option<usize> {
+/// Where a stream may lie, piece by piece, behind the next head from `from` on.
+fn next_head(bytes: &[u8], mut from: usize) -> Option<Vec<Range<usize>>> {
     loop {
         let until = bytes.len().min(from.saturating_add(GAP_MAX));
         let at = (from..until).find(|&at| begins(&bytes[at..]))?;
         let here = &bytes[at..];
+        if here.starts_with(&PNG) {
+            let chunks = png_chunks(here)?;
+            return Some(chunks.into_iter().map(|own| at + own.start..at + own.end).collect());
+        }
         match (behind_head(here), stored_len(here)) {
-            (Some(head), _) => return Some(at + head),
+            (Some(head), _) => {
+                let start = at.checked_add(head).filter(|&start| start <= bytes.len())?;
+                return Some(std::iter::once(start..bytes.len()).collect());
+            }
             (None, Some(len)) => from = at.saturating_add(len),
             (None, None) => from = at + 1,
         }
     }
 }
 
+/// The first `len` bytes of some spans.
+fn cut(spans: Vec<Range<usize>>, mut len: usize) -> Vec<Range<usize>> {
+    let mut own = |span: Range<usize>| {
+        let now = span.len().min(len);
+        len -= now;
+        (now > 0).then(|| span.start..span.start + now)
+    };
+    spans.into_iter().map_while(&mut own).collect()
+}
+
 /// A stream that is worth being unpacked.
-pub(super) struct Unpacked {
-    /// The bytes of the file that it takes.
-    pub bytes: Range<usize>,
+pub(super) struct Unpacked<'a> {
+    /// Where it lies in the file: in one piece, or in several.
+    pub spans: Vec<Range<usize>>,
+    /// Its bytes, and what may lie behind them.
+    pub bytes: Cow<'a, [u8]>,
     pub text: Vec<u8>,
+    /// What makes all of its bytes.
     pub runs: Vec<Run>,
 }
 
@@ -109,23 +162,30 @@ impl<'a> Streams<'a> {
     }
 }
 
-impl Iterator for Streams<'_> {
-    type Item = Unpacked;
+impl<'a> Iterator for Streams<'a> {
+    type Item = Unpacked<'a>;
 
-    fn next(&mut self) -> Option<Unpacked> {
+    fn next(&mut self) -> Option<Unpacked<'a>> {
         loop {
-            let start = next_head(self.bytes, self.at)?;
-            let rest = self.bytes.get(start..)?;
+            let spans = next_head(self.bytes, self.at)?;
+            let bytes = match &spans[..] {
+                [whole] => Cow::Borrowed(&self.bytes[whole.clone()]),
+                many => {
+                    let each: Vec<_> = many.iter().map(|span| &self.bytes[span.clone()]).collect();
+                    Cow::Owned(each.concat())
+                }
+            };
             // Where one ends cannot be told if it cannot be read.
-            let stream = Stream::open(rest, self.room)?;
-            let bytes = start..start + stream.len();
-            self.at = bytes.end;
+            let stream = Stream::open(&bytes, self.room)?;
+            let (spans, len) = (cut(spans, stream.len()), stream.len());
+            self.at = spans.last()?.end;
             self.room -= stream.text().len();
-            if stream.len() >= STREAM_MIN
-                && promises(&stream)
-                && let Some(runs) = runs(&stream, self.threads)
-            {
-                return Some(Unpacked { bytes, text: stream.into_text(), runs });
+            let worth = len >= STREAM_MIN && promises(&stream);
+            let runs = if worth { runs(&stream, self.threads) } else { None };
+            let text = stream.into_text();
+            let made = |runs: &Vec<Run>| runs.iter().map(|run| run.bytes.len()).sum::<usize>();
+            if let Some(runs) = runs.filter(|runs| made(runs) == len) {
+                return Some(Unpacked { spans, bytes, text, runs });
             }
         }
     }
@@ -187,9 +247,44 @@ mod tests {
         for twice in [[&gzip[..], &gzip[..]].concat(), [&gzip[..], &zip[..]].concat(), between] {
             let found: Vec<_> = Streams::of(&twice, 2).collect();
             assert_eq!(found.len(), 2);
-            assert_eq!(found[0].bytes, from..gzip.len() - 8);
+            assert_eq!(found[0].spans.first(), Some(&(from..gzip.len() - 8)));
             assert!(found.iter().all(|own| own.text == text && own.runs.len() == 1));
         }
+    }
+
+    /// A PNG file whose picture data are these bytes, in chunks.
+    fn png(data: &[u8], chunk: usize) -> Vec<u8> {
+        let mut png = [&PNG[..], b"\0\0\0\x03IHDRabc...."].concat();
+        for chunk in data.chunks(chunk) {
+            png.extend((chunk.len() as u32).to_be_bytes());
+            png.extend(b"IDAT");
+            png.extend(chunk);
+            png.extend(b"sum.");
+        }
+        png.extend(b"\0\0\0\0IENDsum.");
+        png
+    }
+
+    #[test]
+    fn a_stream_in_chunks_is_put_together() {
+        let text = b"the same words, ".repeat(100);
+        let stream = stored(&text);
+        let data = [b"\x78\x9c", &stream[..], b"adle"].concat();
+        for (chunk, spans) in [(9000, 1), (100, data.len().div_ceil(100)), (1604, 2)] {
+            let png = png(&data, chunk);
+            let found: Vec<_> = Streams::of(&png, 1).collect();
+            assert_eq!(found.len(), 1, "{chunk}");
+            let own = found[0].spans.iter().flat_map(|span| &png[span.clone()]);
+            assert!(own.copied().collect::<Vec<_>>() == stream && found[0].text == text);
+            assert!(found[0].spans.len().abs_diff(spans) <= 1);
+            // Cut short anywhere, it leads nowhere, and never beyond the end.
+            for at in 0..png.len() - 16 - 4 - 8 {
+                assert_eq!(Streams::of(&png[..at], 1).count(), 0);
+            }
+        }
+        assert_eq!(Streams::of(&png(&data, 1), 1).count(), 0, "a head of zlib in two pieces");
+        let long = [b"\x78\x9c", &[0; 70_000][..]].concat();
+        assert_eq!(png_chunks(&png(&long, 10)), None, "too many");
     }
 
     #[test]
@@ -201,5 +296,9 @@ mod tests {
         let zip = [&ZIP[..], &[0xff; 40]].concat();
         assert_eq!(Streams::of(&zip, 1).count(), 0);
         assert_eq!(Streams::of(&[], 1).count(), 0);
+        for len in [0u32, 1, 2, 3, 0x7fff_ffff, u32::MAX] {
+            let png = [&PNG[..], &len.to_be_bytes(), b"IDAT\x78\x9c"].concat();
+            assert_eq!(Streams::of(&png, 1).count(), 0);
+        }
     }
 }

@@ -170,6 +170,25 @@ pub const STREAMS: [(&str, &[u8]); 3] = [
     ("three.zip", include_bytes!("../streams/three.zip")),
 ];
 
+/// PNG files, by name.
+pub const PICTURES: [(&str, &[u8]); 2] = [
+    ("whole.png", include_bytes!("../streams/whole.png")),
+    ("chunks.png", include_bytes!("../streams/chunks.png")),
+];
+
+/// An image of these files.
+pub fn pack_files<'a>(
+    options: Options,
+    files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> Vec<u8> {
+    let root = meta(Kind::Directory, 0o755);
+    let mut packer = Packer::new(Output::new(Vec::new()), root, options).unwrap();
+    for (name, bytes) in files {
+        file(&mut packer, NodeId::ROOT, name.as_bytes(), &[Ok(bytes)]);
+    }
+    packer.finish().unwrap().0.into_inner()
+}
+
 /// An image with streams of deflate, and with what looks like them.
 pub fn pack_streams(options: Options) -> Vec<u8> {
     let root = meta(Kind::Directory, 0o755);

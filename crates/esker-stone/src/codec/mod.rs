@@ -6,6 +6,7 @@
 
 mod brotli;
 mod lz4;
+mod pcm;
 mod shared;
 mod xz;
 mod zstd;
@@ -14,6 +15,7 @@ use std::io::Read;
 
 use crate::error::{Damage, Error, Result, Unsupported};
 
+pub use pcm::Shape;
 pub use shared::{Encoder, Shared};
 
 /// How bytes are compressed.
@@ -29,6 +31,8 @@ pub enum Codec {
     Xz,
     /// Brotli.
     Brotli,
+    /// Sound, by linear prediction: its level is how samples lie in the bytes, a [`Shape`].
+    Pcm,
 }
 
 /// A codec and how hard it tries.
@@ -128,7 +132,8 @@ pub(crate) fn through(error: Error) -> std::io::Error {
 
 impl Codec {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 5] = [Self::None, Self::Lz4, Self::Zstd, Self::Xz, Self::Brotli];
+    pub const ALL: [Self; 6] =
+        [Self::None, Self::Lz4, Self::Zstd, Self::Xz, Self::Brotli, Self::Pcm];
 
     /// The number at rest.
     #[must_use]
@@ -154,14 +159,15 @@ impl Codec {
             Self::Zstd => "zstd",
             Self::Xz => "xz",
             Self::Brotli => "brotli",
+            Self::Pcm => "pcm",
         }
     }
 
-    /// The codec of this name.
+    /// The codec of this name, but for that of sound: it is for nothing else.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let name = if name == "lzma" { "xz" } else { name };
-        Self::ALL.into_iter().find(|codec| codec.name() == name)
+        Self::ALL.into_iter().find(|codec| codec.name() == name && *codec != Self::Pcm)
     }
 
     /// Whether a base may help it.
@@ -183,6 +189,7 @@ impl Codec {
             Self::Zstd => &zstd::Zstd,
             Self::Xz => &xz::Xz,
             Self::Brotli => &brotli::Brotli,
+            Self::Pcm => &pcm::Pcm,
         }
     }
 
