@@ -1,7 +1,7 @@
 //! Images for the verbs that look into them without mounting: opened, and places in them found.
 //!
-//! Above: `verbs`. Below: `esker-image`. Invariant: paths are followed name by name, and symbolic links within the image,
-//! whose root they do not leave.
+//! Above: `verbs`. Below: `esker-image`. Invariant: paths are followed name by name, and symbolic links within the
+//! image, whose root they do not leave.
 
 pub mod archive;
 pub mod copy;

@@ -1,5 +1,5 @@
-//! The memory seam: four verbs over one growable array of bytes, two of them also for those who have looked already, one
-//! that gives some back, and who lends more.
+//! The memory seam: four verbs over one growable array of bytes, two of them also for those who have looked already,
+//! one that gives some back, and who lends more.
 
 use super::Lender;
 use crate::error::Result;
