@@ -71,6 +71,9 @@ const CHUNK: u64 = 64 << 10;
 /// Of the memory.
 pub fn is_blank<M: Memory + ?Sized>(memory: &M) -> Result<bool> {
     let (end, mut at) = (memory.size().min(LOOKED_AT), 0);
+    if end == 0 {
+        return Ok(true);
+    }
     // Most that holds something begins with it.
     let mut first = [0; 8];
     let len = first.len().min(end as usize);
