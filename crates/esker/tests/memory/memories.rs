@@ -28,6 +28,11 @@ impl Liar {
         self.released.load(Ordering::Relaxed)
     }
 
+    /// How often it was to grow.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
     /// Fails to grow at this call, and at those right behind it, which ask for less.
     pub fn once(nth: u64) -> Self {
         Self { once: true, ..Self::new(nth, u64::MAX) }
@@ -42,7 +47,7 @@ impl Memory for Liar {
     fn grow(&self, size: u64) -> Result<()> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let fails = if self.once {
-            (self.nth..self.nth + 4).contains(&call)
+            (self.nth..self.nth + 16).contains(&call)
         } else {
             call.is_multiple_of(self.nth)
         };
