@@ -108,6 +108,8 @@ pub(crate) struct Backed {
     size: u64,
     /// The memory keeps the size.
     kept: bool,
+    /// The memory was found blank, and has no head yet.
+    blank: bool,
     /// Bytes of the file's that may have been written are before this.
     stale: u64,
     /// The time of the last change that the inode has.
@@ -120,23 +122,25 @@ impl Backed {
     /// The file that the memory holds; in one without bytes nothing is laid down yet.
     pub(crate) fn find(memory: Box<dyn Memory>, backing: Backing) -> Result<Self, MountError> {
         let has = memory.size();
+        let kept = backing == Backing::Kept;
+        let blank = kept && is_blank(&*memory)?;
         let (start, size) = match backing {
             Backing::Raw { size } if size > has => {
                 return Err(MountError::Short { needs: size, has });
             }
             Backing::Raw { size } => (0, size),
             Backing::RawPages => (0, has),
-            Backing::Kept if is_blank(&*memory)? => (START, 0),
+            Backing::Kept if blank => (START, 0),
             Backing::Kept => (START, kept_size(&*memory)?),
         };
-        let kept = backing == Backing::Kept;
         let stale = has.saturating_sub(start);
-        Ok(Self { memory, start, size, kept, stale, changed: None, size_max: FILE_SIZE_MAX })
+        let (changed, size_max) = (None, FILE_SIZE_MAX);
+        Ok(Self { memory, start, size, kept, blank, stale, changed, size_max })
     }
 
     /// A blank memory gets its head.
     pub(crate) fn lay_down(&self) -> Result<()> {
-        if !self.kept || !is_blank(&*self.memory)? {
+        if !self.blank {
             return Ok(());
         }
         let head = BackingHead { magic: MAGIC, version: VERSION, start: START as u32, size: 0 };

@@ -218,13 +218,19 @@ pub fn base_files(path: &Path, bases: &[Base], given: &[PathBuf]) -> Outcome<Vec
     };
     let mut found = Vec::new();
     for base in bases {
-        for file in given {
-            open_file(file)?;
+        let mut file = None;
+        for given in given {
+            if file.is_none() && image_name(given)? == base.name {
+                file = Some(given.clone());
+            }
         }
         let known = folder.join(OsStr::from_bytes(&base.file));
-        let others = || folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut files = given.iter().cloned().chain([known.clone()]).chain(others());
-        let Some(file) = files.find(|file| has_name(file, &base.name)) else {
+        let beside = || {
+            let others = folder.read_dir().into_iter().flatten().flatten();
+            let mut files = [known.clone()].into_iter().chain(others.map(|entry| entry.path()));
+            files.find(|file| image_name(file).is_ok_and(|name| name == base.name))
+        };
+        let Some(file) = file.or_else(beside) else {
             let why = if known.exists() { "is another one" } else { "is missing" };
             let what = format!("the base image {} {why}", path_shown(&known));
             let name = hex(&base.name);
@@ -237,10 +243,10 @@ pub fn base_files(path: &Path, bases: &[Base], given: &[PathBuf]) -> Outcome<Vec
     Ok(found)
 }
 
-/// Whether a file holds the image with this name.
-fn has_name(file: &Path, name: &Hash) -> bool {
-    let Ok(source) = open_file(file) else { return false };
-    Rest::open(source, Start::Auto).is_ok_and(|rest| rest.superblock().image_name() == *name)
+/// What the image in a file is called.
+fn image_name(file: &Path) -> Outcome<Hash> {
+    let rest = Rest::open(open_file(file)?, Start::Auto).map_err(|error| failure(file, error))?;
+    Ok(rest.superblock().image_name())
 }
 
 /// Opens whatever can be looked into: an image, or a volume that nobody writes.
