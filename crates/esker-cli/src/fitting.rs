@@ -52,6 +52,7 @@ fn not_for_volumes(options: &Options) -> Option<Foreign> {
             "overlay",
             "a volume is changed itself; pack it to put changes above an image of it",
         ),
+        (options.no_sandbox, "no_sandbox", "what serves volumes keeps its rights anyway"),
     ])
 }
 
@@ -79,7 +80,7 @@ mod tests {
     #[test]
     fn what_would_do_nothing_is_refused() {
         let not = ["uid=1", "gid=1", "mode=755", "umask=22", "size=1G", "file_size=1G", "offset=1"];
-        for word in not.into_iter().chain(["overlay"]) {
+        for word in not.into_iter().chain(["overlay", "no_sandbox"]) {
             let name = word.split_inclusive('=').next().expect("a word");
             let text = told(word, true).unwrap_or_else(|| panic!("{word} passed"));
             assert!(text.contains(&format!("option {name} is not for volumes: ")), "{text}");

@@ -23,6 +23,7 @@ mod profile;
 mod progress;
 mod remount;
 mod report;
+mod sandbox;
 mod serve;
 mod units;
 mod verbs;

@@ -48,6 +48,8 @@ pub struct Options {
     pub discard: Option<bool>,
     /// `overlay`: changes of an image go to memory.
     pub overlay: bool,
+    /// `no_sandbox`: what serves images keeps its rights.
+    pub no_sandbox: bool,
     /// `fsname=` was given.
     pub named: bool,
     /// `atime` or `relatime` was given.
@@ -73,6 +75,7 @@ impl Default for Options {
             compress: None,
             discard: None,
             overlay: false,
+            no_sandbox: false,
             named: false,
             atime: false,
             remount: false,
@@ -108,6 +111,7 @@ pub const WORDS: &[&str] = &[
     "discard",
     "nodiscard",
     "overlay",
+    "no_sandbox",
     "nosuid",
     "suid",
     "nodev",
@@ -198,6 +202,7 @@ impl Options {
             ("discard", None) => self.discard = Some(true),
             ("nodiscard", None) => self.discard = Some(false),
             ("overlay", None) => self.overlay = true,
+            ("no_sandbox", None) => self.no_sandbox = true,
             ("remount", None) => self.remount = true,
             _ if for_mount(key) => {}
             (key, value) => return Err(unknown(key, value.is_some())),

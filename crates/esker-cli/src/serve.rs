@@ -22,7 +22,8 @@ use crate::homes::Images;
 use crate::import::{self, Filled};
 use crate::options::Options;
 use crate::profile::Profiled;
-use crate::{filling, fitting, homes, housekeeping, log, mounts, volumes};
+use crate::sandbox::Needs;
+use crate::{filling, fitting, homes, housekeeping, log, mounts, sandbox, volumes};
 
 /// What to serve.
 pub struct Plan<'a> {
@@ -55,6 +56,8 @@ pub struct Served {
     mounts: Vec<Attached>,
     /// About each mount, for a machine.
     pub reports: Vec<Value>,
+    /// Where nothing but images is served, rights are given up.
+    confined: Option<Needs>,
 }
 
 /// One of them.
@@ -103,7 +106,20 @@ pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Serve
     images.keep_house();
     let ends = mounts.iter().map(|one| (Arc::clone(&one.mounted), one.finish.clone()));
     obey(signals, ends.collect())?;
-    Ok(Served { mounts, reports })
+    let mut homes = plan.mounts.iter().map(|(_, home)| home);
+    let confined = (homes.clone().all(HomePlan::only_decodes) && !plan.options.no_sandbox)
+        .then_some(match homes.all(|home| matches!(home, HomePlan::Image(_))) {
+            true => Needs::Kept(plan.options.cache),
+            false => Needs::Memory,
+        });
+    Ok(Served { mounts, reports, confined })
+}
+
+impl HomePlan<'_> {
+    /// Whether nothing is opened, started or written any more once it is mounted.
+    const fn only_decodes(&self) -> bool {
+        matches!(self, Self::Image(_) | Self::Lazy(_) | Self::Overlay(_))
+    }
 }
 
 /// Makes and fills, or opens.
@@ -218,6 +234,9 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
 impl Served {
     /// Serves until all are unmounted.
     pub fn wait(self) -> Outcome {
+        if let Some(needs) = self.confined {
+            self.confine(needs);
+        }
         let mut outcome = Ok(());
         for attached in self.mounts {
             let ended = attached.running.join();
@@ -234,6 +253,17 @@ impl Served {
             }
         }
         outcome
+    }
+
+    /// Gives up the rights that serving does not need. Where that cannot be, it serves without, and says so.
+    fn confine(&self, needs: Needs) {
+        let prepared = self.mounts.iter().try_for_each(|one| one.mounted.prepare_to_part());
+        let confined = prepared
+            .map_err(|error| error.to_string())
+            .and_then(|()| sandbox::confine(needs).map_err(|error| error.to_string()));
+        if let Err(error) = confined {
+            log::tell(&format!("serves with all its rights, as it cannot give them up: {error}"));
+        }
     }
 }
 

@@ -1,13 +1,10 @@
 //! Who asks, as far as the kernel says.
 
 use esker::posix::Caller;
+use rustix::process::Pid;
+use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::request::Request;
-
-/// `CAP_SYS_ADMIN`, which seeing `trusted.` attributes takes, as a bit of `CapEff`.
-const CAP_SYS_ADMIN: u64 = 1 << 21;
-/// `CAP_FSETID`, which keeping set-id bits takes.
-const CAP_FSETID: u64 = 1 << 4;
 
 /// The caller of a request, whose permissions and capabilities the kernel has checked.
 pub fn caller<'a>(request: &'a Request<'_>) -> Caller<'a> {
@@ -23,21 +20,19 @@ pub fn caller<'a>(request: &'a Request<'_>) -> Caller<'a> {
 /// The caller of a LISTXATTR: the one question where the kernel leaves it to us what a caller
 /// without privilege may see. (It guards the values, not the list of names.)
 pub fn lister<'a>(request: &'a Request<'_>) -> Caller<'a> {
-    let privileged = capable(request.pid, CAP_SYS_ADMIN).unwrap_or(request.uid == 0);
+    let privileged = capable(request.pid, CapabilitySet::SYS_ADMIN).unwrap_or(request.uid == 0);
     Caller { privileged, ..caller(request) }
 }
 
 /// The caller of a FALLOCATE or COPY_FILE_RANGE on a file that has set-id bits, or not. The kernel has no flag there
 /// that says whether they may stay, and a mount that allows id mapping is not told the user.
 pub fn filler<'a>(request: &'a Request<'_>, has_set_id: bool) -> Caller<'a> {
-    let privileged = !has_set_id || capable(request.pid, CAP_FSETID).unwrap_or(false);
+    let privileged = !has_set_id || capable(request.pid, CapabilitySet::FSETID).unwrap_or(false);
     Caller { privileged, ..caller(request) }
 }
 
 /// Whether a thread, which waits for our answer and so cannot go away, has the capability.
-fn capable(pid: u32, capability: u64) -> Option<bool> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
-    let capabilities = u64::from_str_radix(line.trim(), 16).ok()?;
-    Some(capabilities & capability != 0)
+fn capable(pid: u32, capability: CapabilitySet) -> Option<bool> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    Some(capabilities(Some(pid)).ok()?.effective.contains(capability))
 }

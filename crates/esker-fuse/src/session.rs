@@ -33,10 +33,9 @@ pub struct SessionOptions {
 
 /// A conversation that has begun: the kernel and we agree on terms.
 pub struct Session<T: Transport, H> {
-    transport: T,
-    first: T::Channel,
+    /// One for each worker.
+    channels: Vec<T::Channel>,
     handler: Arc<H>,
-    threads: usize,
     agreed: InitOut,
 }
 
@@ -107,7 +106,11 @@ impl<T: Transport, H: Handler> Session<T, H> {
         transport.agree(&agreed);
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let threads = transport.workers(options.threads.unwrap_or(cpus.min(THREADS_MAX)).max(1));
-        Ok(Self { transport, first, handler, threads, agreed })
+        // All now, for a process that gives up the right to open anything before its workers run. Fewer workers are
+        // slower, not wrong.
+        let others = (1..threads).map_while(|index| transport.channel(index).ok());
+        let channels = std::iter::once(first).chain(others).collect();
+        Ok(Self { channels, handler, agreed })
     }
 
     /// What both sides agreed on.
@@ -120,20 +123,21 @@ impl<T: Transport, H: Handler> Session<T, H> {
     ///
     /// # Errors
     /// When the device fails in a way that no unmount explains.
-    pub fn run(mut self) -> io::Result<()> {
+    pub fn run(self) -> io::Result<()> {
         let later = Later::default();
+        let mut channels = self.channels;
+        let others = channels.split_off(1);
         thread::scope(|scope| {
-            for index in 1..self.threads {
+            for (mut channel, index) in others.into_iter().zip(1..) {
                 let worker = thread::Builder::new().name(format!("esker-fuse-{index}"));
-                // Fewer workers are slower, not wrong.
-                let Ok(mut channel) = self.transport.channel(index) else { break };
                 let (handler, later) = (&*self.handler, &later);
                 let serve = move || serve(scope, &mut channel, handler, later);
                 if worker.spawn_scoped(scope, serve).is_err() {
                     break;
                 }
             }
-            serve(scope, &mut self.first, &*self.handler, &later)
+            let mut first = channels.swap_remove(0);
+            serve(scope, &mut first, &*self.handler, &later)
         })
     }
 }

@@ -43,6 +43,8 @@ Options of -o, with commas between them:
   discard nodiscard  give back what a volume needs no more, below it, or not
                                                           [default: of a file, not of a device]
   overlay            as --overlay
+  no_sandbox         let the process that serves images keep its rights; otherwise it opens no file,
+                     starts no program and connects to nothing once it serves (not with --profile)
   ro rw              refuse changes, or not
   allow_other        let other users in (users other than root need user_allow_other in
                      /etc/fuse.conf)

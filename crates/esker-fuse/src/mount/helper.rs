@@ -2,12 +2,13 @@
 //! a socket.
 
 use std::ffi::OsString;
-use std::io::{self, IoSliceMut, Read};
+use std::io::{self, BufRead as _, BufReader, IoSliceMut, Read, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use rustix::io::{Errno, FdFlags};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -66,6 +67,65 @@ pub(super) fn unmount(dir: &Path, lazily: bool) -> Result<(), MountError> {
         return Ok(());
     }
     Err(explain(&output.stderr, dir))
+}
+
+/// A shell that calls fusermount3 when it is told to, for a process that may start no programs any more.
+/// It ends with its input, that is, with us.
+#[derive(Debug)]
+pub(super) struct Parting {
+    shell: Child,
+    /// Until it is dropped.
+    orders: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+/// Reads options of fusermount3, a line for each call; answers each with a line: an empty one when it went
+/// well, otherwise what fusermount3 said.
+const ORDERS: &str = r#"while read -r lazy
+do if words=$(fusermount3 -u $lazy -- "$0" 2>&1); then echo; else echo refused: $words; fi
+done"#;
+
+impl Parting {
+    pub(super) fn new(dir: &Path) -> Result<Self, MountError> {
+        let failed = |error| MountError::Io { what: "starting a shell for fusermount3", error };
+        let mut shell = Command::new("/bin/sh")
+            .args(["-fc", ORDERS])
+            .arg(dir)
+            .current_dir("/")
+            // The terminal's signals are for us: we tell it what to do about them.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        let answers =
+            shell.stdout.take().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
+        Ok(Self { orders: shell.stdin.take(), answers: BufReader::new(answers), shell })
+    }
+
+    /// As [`unmount`].
+    pub(super) fn unmount(&mut self, dir: &Path, lazily: bool) -> Result<(), MountError> {
+        let failed = |error| MountError::Io { what: "asking for fusermount3", error };
+        let order: &[u8] = if lazily { b"-z\n" } else { b"\n" };
+        if let Some(orders) = &mut self.orders {
+            orders.write_all(order).map_err(failed)?;
+        }
+        let mut answer = Vec::new();
+        self.answers.read_until(b'\n', &mut answer).map_err(failed)?;
+        match answer.strip_suffix(b"\n") {
+            Some(b"") => Ok(()),
+            Some(words) => Err(explain(words.strip_prefix(b"refused: ").unwrap_or(words), dir)),
+            None => Err(failed(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+}
+
+impl Drop for Parting {
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        let _ = self.shell.wait();
+    }
 }
 
 fn not_found(error: io::Error) -> MountError {

@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 pub use error::{MountError, Stale};
 pub use options::{MountOptions, OptionError, Way, words};
@@ -29,6 +29,8 @@ use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
 use crate::transport::Device;
+use helper::Parting;
+use table::Table;
 
 /// What the mount table calls us.
 pub const FS_TYPE: &str = "fuse.esker";
@@ -47,8 +49,14 @@ pub struct Mounted {
     dir: PathBuf,
     /// The mount table's `major:minor`, by which we know it again.
     device: String,
+    /// Where the kernel says what is mounted.
+    table: Table,
+    /// fusermount3 has mounted it.
+    by_helper: bool,
     /// With `auto_unmount`, fusermount3 waits for this to close.
     guard: Mutex<Option<(UnixStream, Child)>>,
+    /// What unmounts it where we may start no programs any more.
+    parting: Mutex<Option<Parting>>,
 }
 
 /// Mounts on `dir`. The kernel waits for a [`crate::Session`] on the device then.
@@ -57,6 +65,8 @@ pub struct Mounted {
 /// [`MountError`]: nothing is mounted then.
 pub fn mount(dir: &Path, options: &MountOptions) -> Result<(Device, Mounted), MountError> {
     let dir = place::examine(dir, options)?;
+    let table =
+        Table::open().map_err(|error| MountError::Io { what: "/proc/self/mountinfo", error })?;
     let direct = rustix::process::geteuid().is_root() && !options.auto_unmount;
     let made = match (direct, options.block) {
         (false, _) => Err(MountError::NoPermission),
@@ -67,14 +77,16 @@ pub fn mount(dir: &Path, options: &MountOptions) -> Result<(Device, Mounted), Mo
             made => made,
         },
     };
+    let by_helper = matches!(made, Err(MountError::NoPermission));
     let (fd, guard) = match made {
         Ok(fd) => (fd, None),
         // Root of a container without the right to mount, or a user: fusermount3 has the right.
         Err(MountError::NoPermission) => helper::mount(&dir, options)?,
         Err(error) => return Err(error),
     };
-    let device = mount_entry(&dir).map(|entry| entry.device).unwrap_or_default();
-    Ok((Device::new(fd), Mounted { dir, device, guard: Mutex::new(guard) }))
+    let device = table.entry(&dir).map(|entry| entry.device).unwrap_or_default();
+    let (guard, parting) = (Mutex::new(guard), Mutex::default());
+    Ok((Device::new(fd), Mounted { dir, device, table, by_helper, guard, parting }))
 }
 
 fn mount_directly(
@@ -118,7 +130,20 @@ impl Mounted {
     /// It is still there (somebody else may have unmounted it).
     #[must_use]
     pub fn is_mounted(&self) -> bool {
-        mount_entry(&self.dir).is_some_and(|entry| entry.device == self.device)
+        self.table.entry(&self.dir).is_some_and(|entry| entry.device == self.device)
+    }
+
+    /// For a process that is about to give up the right to start programs: starts now what unmounting
+    /// needs of them.
+    ///
+    /// # Errors
+    /// `Io` when nothing can be started.
+    pub fn prepare_to_part(&self) -> Result<(), MountError> {
+        if self.by_helper {
+            let parting = Parting::new(&self.dir)?;
+            *self.parting.lock().unwrap_or_else(PoisonError::into_inner) = Some(parting);
+        }
+        Ok(())
     }
 
     /// Unmounts. Fine if somebody else already has.
@@ -139,10 +164,13 @@ impl Mounted {
 
     fn take_away(&self, lazily: bool) -> Result<(), MountError> {
         if self.is_mounted() {
-            unmount(&self.dir, lazily)?;
+            match &mut *self.parting.lock().unwrap_or_else(PoisonError::into_inner) {
+                Some(parting) => parting.unmount(&self.dir, lazily)?,
+                None => unmount(&self.dir, lazily)?,
+            }
         }
         // fusermount3 sees the closed socket, finds nothing to unmount, and ends.
-        let guard = self.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((socket, mut child)) = guard {
             drop(socket);
             let _ = child.wait();

@@ -1,6 +1,8 @@
 //! The kernel's mount table, as far as we need it.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -31,8 +33,27 @@ impl MountEntry {
 /// links.
 #[must_use]
 pub fn mount_entry(dir: &Path) -> Option<MountEntry> {
-    let table = std::fs::read("/proc/self/mountinfo").ok()?;
-    table.split(|&byte| byte == b'\n').rev().filter_map(parse).find(|entry| entry.dir == dir)
+    Table::open().ok()?.entry(dir)
+}
+
+/// The table, opened once, for who cannot be sure to be able to later.
+#[derive(Debug)]
+pub(super) struct Table {
+    file: File,
+}
+
+impl Table {
+    pub(super) fn open() -> io::Result<Self> {
+        Ok(Self { file: File::open("/proc/self/mountinfo")? })
+    }
+
+    /// As [`mount_entry`], of what is mounted now.
+    pub(super) fn entry(&self, dir: &Path) -> Option<MountEntry> {
+        let mut file = &self.file;
+        let mut table = Vec::new();
+        file.rewind().and_then(|()| file.read_to_end(&mut table)).ok()?;
+        table.split(|&byte| byte == b'\n').rev().filter_map(parse).find(|entry| entry.dir == dir)
+    }
 }
 
 /// A line of /proc/self/mountinfo: `id parent major:minor root point options [fields] - type source

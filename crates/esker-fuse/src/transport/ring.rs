@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use esker::Ino;
 use esker_host::release;
+use io_uring::register::Restriction;
 use io_uring::squeue::Entry128;
 use io_uring::{IoUring, opcode, types};
 use rustix::event::{EventfdFlags, eventfd};
@@ -471,11 +472,17 @@ impl Slot {
 fn ring() -> io::Result<IoUring<Entry128>> {
     // One thread fills the ring and waits on it, and completions are run in its own wait; disabled until that
     // thread is there to call it its own.
-    IoUring::builder()
+    let ring = IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
         .setup_r_disabled()
-        .build((DEPTH * 4) as u32)
+        .build((DEPTH * 4) as u32)?;
+    // A ring that could also open files would be a way round what a confined process may do.
+    ring.submitter().register_restrictions(&mut [
+        Restriction::sqe_op(opcode::UringCmd80::CODE),
+        Restriction::sqe_op(opcode::Read::CODE),
+    ])?;
+    Ok(ring)
 }
 
 /// The crate's builder has no way to say how many buffers the address is of.
