@@ -9,7 +9,8 @@ use esker_image::{Depth, Thing, verify};
 use esker_stone::{Codec, ReadAt, Superblock};
 
 use kit::{
-    noise, nothing_wrong, open, open_with, options, pack, pack_sounds, pack_streams, picture,
+    noise, nothing_wrong, open, open_with, options, pack, pack_long, pack_sounds, pack_streams,
+    picture,
 };
 
 /// An image with bytes changed in place.
@@ -111,6 +112,26 @@ fn a_damaged_block_costs_only_the_files_that_use_it() {
     let mut named: Vec<_> = named.collect();
     named.sort();
     assert_eq!(named, lost);
+}
+
+/// Also of the same block: what lies before the damage is read, and check names only the others.
+#[test]
+fn a_damaged_unit_costs_only_what_lies_behind_it() {
+    const FILES: usize = 64;
+    for codec in [Codec::None, Codec::Zstd] {
+        let image = Arc::new(pack_long(options(codec, 1), FILES));
+        let right = picture(&open(image.to_vec()).unwrap()).unwrap();
+        let superblock = Superblock::parse(&image[..512]).unwrap();
+        let at = 512 + superblock.data_len as usize * 3 / 4;
+        let opened = open_with(Box::new(Changed { image, at, xor: 1 }), 8 << 20).unwrap();
+        let seen = picture(&opened).unwrap();
+        nothing_wrong(&seen, &right).unwrap();
+        let lost: Vec<_> = seen.iter().filter(|(_, seen)| seen.is_err()).collect();
+        assert!((FILES / 8..FILES / 2).contains(&lost.len()), "{codec:?}: {} lost", lost.len());
+        let report = verify(&opened, Depth::Stored, &mut |_| {});
+        let named = report.findings.iter().filter(|found| matches!(found.thing, Thing::Path(_)));
+        assert_eq!(named.count(), lost.len(), "{codec:?}");
+    }
 }
 
 #[test]

@@ -136,6 +136,18 @@ pub fn pack(options: Options, large: bool) -> Vec<u8> {
     packer.finish().unwrap().0.into_inner()
 }
 
+/// So many files of 64 KiB in blocks of 4 MiB.
+pub fn pack_long(options: Options, files: usize) -> Vec<u8> {
+    let options = Options { block_len: 4 << 20, sharing: None, ..options };
+    let root = meta(Kind::Directory, 0o755);
+    let mut packer = Packer::new(Output::new(Vec::new()), root, options).unwrap();
+    for number in 0..files {
+        let bytes = noise(number as u64 + 1, 64 << 10);
+        file(&mut packer, NodeId::ROOT, format!("{number:03}").as_bytes(), &[Ok(&bytes)]);
+    }
+    packer.finish().unwrap().0.into_inner()
+}
+
 /// Sound of a few tones, as a WAVE file with samples of 16 bits.
 pub fn wave(channels: u16, samples: usize) -> Vec<u8> {
     let mut bytes = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0".to_vec();
