@@ -473,6 +473,35 @@ fn limits_stop_an_extraction() {
     assert!(errors(&output).contains("--max-bytes"), "{}", errors(&output));
     let output = run(["--max-files", "2"]);
     assert!(errors(&output).contains("--max-files"), "{}", errors(&output));
+    // What lies deeper is left out, and all else comes.
+    fs::create_dir_all(tree.join("one/two/three")).unwrap();
+    fs::write(tree.join("one/two/file"), "deep").unwrap();
+    fs::write(tree.join("zeros"), vec![0; 64 << 20]).unwrap();
+    pack(&tree, &image, &["--force"]);
+    let shallow = scratch.path("shallow");
+    let output = esker(["extract", text(&image), "-o", text(&shallow), "--max-depth", "2"]);
+    assert_eq!(output.status.code(), Some(5));
+    let said = errors(&output);
+    assert!(said.contains("/one/two/three: deeper than --max-depth allows"), "{said}");
+    assert!(said.contains("/one/two/file: deeper"), "{said}");
+    assert!(shallow.join("one/two").is_dir() && !shallow.join("one/two/file").exists());
+    assert!(shallow.join("zeros").exists());
+    let tar = scratch.path("shallow.tar");
+    let output = esker(["extract", text(&image), "--tar", text(&tar), "--max-depth", "1"]);
+    assert_eq!(output.status.code(), Some(5));
+    let said = errors(&output);
+    assert!(said.contains("/one/two: deeper") && !said.contains("/one/two/"), "{said}");
+    // So many times the image.
+    assert!(fs::metadata(&image).unwrap().len() < 1 << 20);
+    for way in [["-o", text(&out)], ["--tar", text(&tar)]] {
+        let ratio = |times| {
+            esker([&["extract", text(&image), "--force", "--max-ratio", times], &way[..]].concat())
+        };
+        let said = errors(&ratio("20"));
+        assert!(said.contains("more bytes than --max-ratio allows"), "{said}");
+        done(&ratio("20000000"));
+    }
+    fs::remove_dir_all(tree.join("one")).unwrap();
     // Holes are bytes of an archive that has none.
     fs::File::create(tree.join("hole")).unwrap().set_len(1 << 40).unwrap();
     pack(&tree, &image, &["--force"]);

@@ -163,6 +163,16 @@ fn a_list_of_paths_is_packed() {
     done(&esker(["extract", text(&image), "-o", text(&out)]));
     assert_eq!(fs::metadata(out.join("a/b")).unwrap().mode() & 0o777, 0o711);
     assert_eq!(picture(&out)["again"], picture(&out)["a/1.txt"]);
+    // By whole paths too, of what is packed and of nothing else.
+    let whole = format!("{0}/a/1.txt\n{0}/again\n/etc/passwd\n", text(&tree));
+    for more in [&[][..], &[text(&tree)], &["."]] {
+        let output = pack(whole.as_bytes(), more);
+        let said = errors(&output);
+        assert!(said.contains("/etc/passwd: a path in the list is not below"), "{said}");
+        assert_eq!((output.status.code(), said.lines().count()), (Some(5), 1), "{said}");
+        let found = done(&esker(["find", text(&image)]));
+        assert_eq!(found.lines().collect::<Vec<_>>(), ["/", "/a", "/a/1.txt", "/again"]);
+    }
     // With zeros between, below another directory, and with what cannot be.
     let bad = pack(b"new\nline\0../tree/a/1.txt\0gone\0link/x.dat\0link\0", &["-0", text(&tree)]);
     assert_eq!(bad.status.code(), Some(5));

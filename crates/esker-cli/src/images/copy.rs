@@ -21,6 +21,7 @@ use rustix::fs::XattrFlags;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
+use super::limits::{Limits, TOO_DEEP, TOO_MANY};
 use super::walk::{Node, children};
 use crate::failure::said;
 
@@ -54,10 +55,8 @@ pub struct How {
     pub salvage: bool,
     /// Go on after what cannot be read or written.
     pub go_on: bool,
-    /// Most bytes of data.
-    pub bytes_max: u64,
-    /// Most files.
-    pub files_max: u64,
+    /// How much.
+    pub limits: Limits,
     /// Permission bits that are taken away.
     pub umask: u16,
 }
@@ -281,8 +280,11 @@ impl Copier<'_> {
         if !(self.wanted)(node) {
             return Ok(());
         }
-        if self.done.files >= self.how.files_max {
-            return Err(Trouble::Limit("more files than --max-files allows"));
+        if node.depth > self.how.limits.depth {
+            return Err(Trouble::LeftOut(TOO_DEEP));
+        }
+        if self.done.files >= self.how.limits.files {
+            return Err(Trouble::Limit(TOO_MANY));
         }
         let Some(level) = self.levels.last() else { return Ok(()) };
         let fd = level.fd.try_clone()?;
@@ -403,8 +405,8 @@ impl Copier<'_> {
                     Ok(0) => return Err(esker::Error::Io.into()),
                     Ok(count) => {
                         self.done.bytes += count as u64;
-                        if self.done.bytes > self.how.bytes_max {
-                            return Err(Trouble::Limit("more bytes than --max-bytes allows"));
+                        if self.done.bytes > self.how.limits.bytes {
+                            return Err(Trouble::Limit(self.how.limits.too_long));
                         }
                         file.write_all_at(&buffer[..count], at)?;
                         count

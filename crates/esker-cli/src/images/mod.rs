@@ -5,6 +5,7 @@
 
 pub mod archive;
 pub mod copy;
+pub mod limits;
 mod walk;
 
 use std::ffi::{OsStr, OsString};

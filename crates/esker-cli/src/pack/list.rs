@@ -3,9 +3,10 @@
 //!
 //! Above: `verbs::pack`. Below: `walk`. Invariant: as everywhere nothing is followed, and a path with `..` is refused.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{BufRead, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use esker::Kind;
@@ -14,6 +15,7 @@ use rustix::io::Errno;
 
 use super::Plan;
 use super::walk::{Gathered, Trouble, Walk};
+use crate::failure::shown;
 use crate::import::source;
 
 /// The longest line that is taken for a path.
@@ -31,6 +33,7 @@ pub fn gather_list(
     source::allow_many_files();
     let mut walk = Walk::new(root, plan, packer, tick, true);
     walk.open_root(NodeId::ROOT)?;
+    let top = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -42,13 +45,30 @@ pub fn gather_list(
         if line.last() == Some(&end) {
             line.pop();
         }
-        walk.named(&line)?;
+        match below(&line, &top) {
+            Some(path) => walk.named(path)?,
+            None => walk.refuse(&line, "a path in the list is not below what is packed"),
+        }
         walk.tick();
     }
     Ok(Ok(walk.end()))
 }
 
+/// The path of a line below the top, which an absolute one begins with.
+fn below<'a>(line: &'a [u8], top: &Path) -> Option<&'a [u8]> {
+    if line.first() != Some(&b'/') {
+        return Some(line);
+    }
+    let path = Path::new(OsStr::from_bytes(line)).strip_prefix(top).ok()?;
+    Some(path.as_os_str().as_bytes())
+}
+
 impl Walk<'_> {
+    /// Leaves out what one line names.
+    fn refuse(&mut self, line: &[u8], why: &str) {
+        self.gathered.troubles.push(format!("{}: {why}", shown(line)));
+    }
+
     /// Takes what one line names.
     pub(super) fn named(&mut self, line: &[u8]) -> Result<(), Error> {
         let parts = line.split(|&byte| byte == b'/');
@@ -60,10 +80,8 @@ impl Walk<'_> {
         let same = (0..above.len()).take_while(|&index| known(&above[index], index)).count();
         self.leave(same + 1);
         if parts.contains(&&b".."[..]) {
-            self.path.push("..");
-            let refused = self.note(Err(Trouble::Refused("a path in the list goes up by `..`")));
-            self.path.pop();
-            return refused;
+            self.refuse(line, "a path in the list goes up by `..`");
+            return Ok(());
         }
         for part in above.iter().skip(same).chain([last]) {
             let Ok(name) = CString::new(*part) else { continue };

@@ -96,7 +96,6 @@ pub struct Gathered {
 /// Why one thing was not taken.
 pub(super) enum Trouble {
     Unreadable(Errno),
-    Refused(&'static str),
     Packing(Error),
 }
 
@@ -124,7 +123,7 @@ pub(super) struct Level {
 pub(super) struct Walk<'a> {
     plan: &'a Plan<'a>,
     pub packer: &'a mut Packer<File>,
-    gathered: Gathered,
+    pub gathered: Gathered,
     pub path: PathBuf,
     /// Bytes of `path` that lead to the root of the tree.
     root_len: usize,
@@ -258,10 +257,6 @@ impl<'a> Walk<'a> {
             Ok(()) => Ok(()),
             Err(Trouble::Unreadable(errno)) => {
                 self.trouble(&said(&errno.into()));
-                Ok(())
-            }
-            Err(Trouble::Refused(why)) => {
-                self.trouble(why);
                 Ok(())
             }
             // A name or target that the format does not hold; everything else ends the work.

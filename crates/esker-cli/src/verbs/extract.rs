@@ -14,9 +14,10 @@ use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::images::archive::{self, Choice, Cpio, Form, Stop, Tar, Zip};
 use crate::images::copy::{Done, How, copy};
+use crate::images::limits::{Limiting, Limits};
 use crate::images::{self, Node, Opening, Place, PlaceParser, walk};
 use crate::pack::{Output, glob};
-use crate::units::{parse_size, size_shown};
+use crate::units::size_shown;
 use crate::volumes::is_volume;
 
 /// Extract files from an image, into a directory or as a tar, cpio or zip archive.
@@ -80,12 +81,8 @@ pub struct Extract {
     /// All of the four
     #[arg(long)]
     preserve: bool,
-    /// Stop after this many bytes
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    max_bytes: Option<u64>,
-    /// Stop after this many files
-    #[arg(long, value_name = "N")]
-    max_files: Option<u64>,
+    #[command(flatten)]
+    limiting: Limiting,
     #[command(flatten)]
     opening: Opening,
     /// Print one line of JSON about the result
@@ -106,10 +103,6 @@ fn stopped(stop: Stop, file: &Path) -> Failure {
             Failure::at(Exit::Damaged, what, file, "--continue leaves such files out")
         }
     }
-}
-
-fn size(word: &str) -> Result<u64, String> {
-    parse_size(word, 0).map_err(|_| "give bytes, as in 10G".to_owned())
 }
 
 /// What the patterns choose.
@@ -198,6 +191,12 @@ impl Extract {
         self.archive().is_some_and(|file| file.as_os_str() == "-")
     }
 
+    fn limits(&self) -> Limits {
+        // A device has no length: its size is no measure of what is in it anyway.
+        let len = std::fs::metadata(&self.place.image).map_or(0, |meta| meta.len());
+        self.limiting.of(if len == 0 { u64::MAX } else { len })
+    }
+
     fn how(&self) -> How {
         // There is no way to ask for it without setting it.
         let umask = rustix::process::umask(rustix::fs::Mode::empty());
@@ -210,8 +209,7 @@ impl Extract {
             force: self.force,
             salvage: self.salvage,
             go_on: self.go_on,
-            bytes_max: self.max_bytes.unwrap_or(u64::MAX),
-            files_max: self.max_files.unwrap_or(u64::MAX),
+            limits: self.limits(),
             umask: if self.preserve { 0 } else { (umask.bits() & 0o777) as u16 },
         }
     }
@@ -228,12 +226,7 @@ impl Extract {
             (_, Some(_)) => Box::new(Zip::default()),
             _ => Box::new(Tar),
         };
-        let choice = Choice {
-            wanted,
-            go_on: self.go_on || self.salvage,
-            bytes_max: self.max_bytes.unwrap_or(u64::MAX),
-            files_max: self.max_files.unwrap_or(u64::MAX),
-        };
+        let choice = Choice { wanted, go_on: self.go_on || self.salvage, limits: self.limits() };
         let mut write = |output: &mut dyn Write| {
             let mut output = BufWriter::new(output);
             archive::write(image, start, &choice, &mut *form, &mut output)

@@ -85,7 +85,8 @@ pub struct Pack {
     #[command(flatten)]
     hooks: Hooks,
     /// Pack what this file names, or - for standard input, line by line and under its paths below DIR, or below the
-    /// working directory; a directory in the list stands for itself and not for what is in it
+    /// working directory, which whole paths begin with; a directory in the list stands for itself and not for what is
+    /// in it
     #[arg(long, value_name = "FILE", conflicts_with = "one_file_system")]
     files_from: Option<PathBuf>,
     /// Paths in --files-from end with a zero byte, as find -print0 writes them

@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use esker::store::{Flow, View};
 use esker::{Ino, Kind};
 
+use super::limits::{Limits, TOO_DEEP, TOO_MANY};
 use super::walk::{Node, walk};
 pub use cpio::Cpio;
 pub use tar::Tar;
@@ -75,23 +76,23 @@ pub struct Choice<'a> {
     pub wanted: &'a dyn Fn(&Node) -> bool,
     /// Go on after a file that cannot be read to its end: each is read once before it is written.
     pub go_on: bool,
-    /// Most bytes of the archive.
-    pub bytes_max: u64,
-    /// Most files.
-    pub files_max: u64,
+    /// How much; of bytes, those of the archive.
+    pub limits: Limits,
 }
 
 /// An output that takes so many bytes and no more.
 struct Limited<'a> {
     output: &'a mut dyn Write,
     left: u64,
+    too_long: &'static str,
 }
 
 impl Write for Limited<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::QuotaExceeded, "more bytes than --max-bytes allows")
-        })?;
+        self.left = self
+            .left
+            .checked_sub(bytes.len() as u64)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::QuotaExceeded, self.too_long))?;
         self.output.write_all(bytes).map(|()| bytes.len())
     }
 
@@ -111,7 +112,8 @@ pub fn write(
     form: &mut dyn Form,
     output: &mut dyn Write,
 ) -> Result<(Skipped, u64), Stop> {
-    let output = &mut Limited { output, left: choice.bytes_max };
+    let Limits { bytes, too_long, files, depth } = choice.limits;
+    let output = &mut Limited { output, left: bytes, too_long };
     let mut known: HashMap<Ino, Vec<u8>> = HashMap::new();
     let (mut skipped, mut failed, mut count) = (Skipped::new(), None, 0);
     let base = start.path.len();
@@ -123,8 +125,15 @@ pub fn write(
         if !(choice.wanted)(node) {
             return Flow::Continue(());
         }
-        if count >= choice.files_max {
-            failed = Some(Stop::Limit("more files than --max-files allows"));
+        if node.depth > depth {
+            // Its own children come too, and are not named each.
+            if node.depth == depth + 1 {
+                skipped.push((node.path.clone(), Stop::Limit(TOO_DEEP)));
+            }
+            return Flow::Continue(());
+        }
+        if count >= files {
+            failed = Some(Stop::Limit(TOO_MANY));
             return Flow::Break(());
         }
         let name = if node.depth == 0 && directory { b"." } else { below(node, base) };
