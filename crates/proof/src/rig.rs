@@ -122,6 +122,16 @@ impl Mount {
         Ok(mount)
     }
 
+    /// An image.
+    ///
+    /// # Errors
+    /// In words, when it does not mount.
+    pub fn image(name: &str, image: &Path) -> Result<Self, String> {
+        let place = Place::new(name)?;
+        let daemon = start(&image.to_string_lossy(), place.path(), "")?;
+        Ok(Self { place, daemon: Some(daemon), cases: AtomicU32::new(0), volume: None })
+    }
+
     fn open_to_all(&mut self) -> Result<(), String> {
         let mode = Mode::from_raw_mode(0o1777);
         let opened = rustix::fs::chmodat(CWD, self.path(), mode, AtFlags::empty());
@@ -229,7 +239,10 @@ impl Drop for Mount {
 }
 
 /// Runs a verb to its end.
-fn run(words: &[&str]) -> Result<(), String> {
+///
+/// # Errors
+/// What it says, when it fails.
+pub fn run(words: &[&str]) -> Result<(), String> {
     let output = Command::new(program()?).args(words).output();
     let output = output.map_err(|error| format!("{words:?}: {error}"))?;
     if output.status.success() {

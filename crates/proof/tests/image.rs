@@ -1,12 +1,16 @@
 //! Scripts whose tree is packed at the end: what an image shows is what the model has, to the last name, byte, hole and
 //! nanosecond; and the image finds itself in order.
 
+use std::rc::Rc;
+
 use esker_proof::differ::Closely;
 use esker_proof::harness::{Hunt, Pair, hunt, run_regressions};
 use esker_proof::model::Model;
+use esker_proof::rig::{Mount, may_mount};
 use esker_proof::script::generate::Profile;
 use esker_proof::world::frozen::Frozen;
 use esker_proof::world::inside::{Inside, root_attr};
+use esker_proof::world::thawed::{Thawed, Way};
 use esker_stone::{Codec, Setting};
 
 /// An image lists names in the order of their bytes.
@@ -31,6 +35,26 @@ fn frozen(codec: Setting) -> impl FnMut() -> Result<Pair, String> {
 fn an_image_shows_what_was_packed() {
     run_regressions(CLOSELY, frozen(Setting::new(Codec::Zstd, 1)));
     hunt(HUNT, frozen(Setting::new(Codec::Zstd, 1)));
+}
+
+/// Through the door of the kernel, and by `extract`.
+#[test]
+fn a_mount_and_an_extraction_bring_it_back() {
+    if !may_mount() {
+        return;
+    }
+    let room = Rc::new(Mount::tmpfs("room").expect("tmpfs"));
+    for way in [Way::Mount, Way::Extract] {
+        let pair = || -> Result<Pair, String> {
+            let codec = Setting::new(Codec::Zstd, 1);
+            let thawed = Thawed::new(Model::new(root_attr()), codec, way, Rc::clone(&room));
+            Ok((Box::new(Inside::new("model", Model::new(root_attr()))), Box::new(thawed)))
+        };
+        // Looking at what was extracted reads it.
+        let closely = Closely { atime: way == Way::Mount, ..CLOSELY };
+        run_regressions(closely, pair);
+        hunt(Hunt { cases: 100, shrinks: 200, closely, ..HUNT }, pair);
+    }
 }
 
 #[test]

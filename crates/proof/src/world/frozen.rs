@@ -50,6 +50,16 @@ impl Frozen {
 /// # Errors
 /// What packing and opening say.
 pub fn freeze(model: &Model, codec: Setting) -> Result<Image, String> {
+    let bytes = Box::new(pack(model, codec)?);
+    let image = Image::open(bytes, Start::Auto, Vec::new(), Cache::new(1 << 20));
+    image.map_err(|error| error.to_string())
+}
+
+/// The bytes of that image.
+///
+/// # Errors
+/// What packing says.
+pub fn pack(model: &Model, codec: Setting) -> Result<Vec<u8>, String> {
     let options = Options {
         data: codec,
         pages: Setting::new(Codec::Zstd, 1),
@@ -70,9 +80,7 @@ pub fn freeze(model: &Model, codec: Setting) -> Result<Image, String> {
     let packed = copy(model, &mut packer, &mut |_, _| false);
     packed.map_err(|error| error.to_string())?;
     let (output, _) = packer.finish().map_err(|error| error.to_string())?;
-    let bytes = Box::new(output.into_inner());
-    let image = Image::open(bytes, Start::Auto, Vec::new(), Cache::new(1 << 20));
-    image.map_err(|error| error.to_string())
+    Ok(output.into_inner())
 }
 
 impl World for Frozen {

@@ -9,6 +9,7 @@ pub mod inside;
 pub mod layered;
 pub mod on_volume;
 pub mod outside;
+pub mod thawed;
 
 use std::fmt;
 

@@ -69,6 +69,14 @@ impl Outside {
     }
 }
 
+/// What is seen of a directory by system calls.
+///
+/// # Errors
+/// In words, also when it contradicts itself.
+pub fn look(root: &Path) -> Result<Vec<Seen>, String> {
+    look::tree(root)
+}
+
 impl World for Outside {
     fn name(&self) -> &str {
         &self.name
