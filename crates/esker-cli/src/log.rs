@@ -20,8 +20,15 @@ pub enum Sink {
     Terminal,
     /// This file.
     File(File),
-    /// The system log.
-    System,
+    /// The system log, by a socket that is there before the right to make one is given up.
+    System(UnixDatagram),
+}
+
+impl Sink {
+    /// The system log; without a socket to it, standard error.
+    pub fn system() -> Self {
+        UnixDatagram::unbound().map_or(Self::Terminal, Self::System)
+    }
 }
 
 static SINK: OnceLock<Mutex<Sink>> = OnceLock::new();
@@ -44,9 +51,9 @@ pub fn tell(text: &str) {
     let _ = match &mut *sink {
         Sink::Terminal => writeln!(std::io::stderr(), "esker: {text}"),
         Sink::File(file) => writeln!(file, "esker[{id}]: {text}"),
-        Sink::System => UnixDatagram::unbound().and_then(|socket| {
+        Sink::System(socket) => {
             let line = format!("<{PRIORITY}>esker[{id}]: {text}");
             socket.send_to(line.as_bytes(), "/dev/log").map(drop)
-        }),
+        }
     };
 }

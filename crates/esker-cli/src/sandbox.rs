@@ -178,7 +178,7 @@ mod tests {
     use std::ffi::c_void;
     use std::io;
     use std::net::UdpSocket;
-    use std::os::unix::net::UnixStream;
+    use std::os::unix::net::{UnixDatagram, UnixStream};
     use std::process::Command;
     use std::ptr;
     use std::thread;
@@ -204,12 +204,18 @@ mod tests {
     fn a_confined_thread_has_what_it_had_and_no_more() {
         let program = program().unwrap();
         let open = fs::File::open("/proc/self/stat").unwrap();
+        // As the system log is told.
+        let log = std::env::temp_dir().join(format!("esker-sandbox-{}", std::process::id()));
+        let (told, teller) = (UnixDatagram::bind(&log).unwrap(), UnixDatagram::unbound().unwrap());
+        let path = log.clone();
         let confined = thread::spawn(move || {
             seccompiler::apply_filter(&program).unwrap();
             let had = io::read_to_string(&open).is_ok_and(|text| !text.is_empty())
                 && open.metadata().is_ok()
                 && thread::spawn(|| vec![1_u8; 1 << 20].len()).join().is_ok()
                 && mapped(ProtFlags::READ | ProtFlags::WRITE).is_ok();
+            let had =
+                had && teller.send_to(b"told", &path).is_ok() && told.recv(&mut [0; 9]).is_ok();
             let here = std::env::temp_dir();
             let refusals = [
                 refused(fs::File::open("/proc/self/stat")),
@@ -231,6 +237,7 @@ mod tests {
             (had, refusals)
         });
         let (had, refusals) = confined.join().unwrap();
+        fs::remove_file(log).unwrap();
         assert!(had, "what was open before can be used");
         assert_eq!(refusals, [true; 9]);
         assert!(

@@ -312,7 +312,7 @@ impl Mount {
         };
         match log.as_ref().map(File::try_clone).transpose().map_err(unusable)? {
             Some(file) => log::begin(log::Sink::File(file)),
-            None => log::begin(log::Sink::System),
+            None => log::begin(log::Sink::system()),
         }
         background::tie()?;
         let served = serve::start(&self.plan(options), background::detach)?;
