@@ -22,6 +22,7 @@ use esker_stone::root::Base;
 use esker_stone::{Damage, Error, Hash, Rest, Start, hex};
 
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
+use crate::units::ram;
 use crate::volumes;
 
 pub use walk::{Node, children, walk};
@@ -321,6 +322,14 @@ fn step(image: &dyn View, node: &Node, name: &[u8]) -> esker::Result<Ino> {
 /// A cache for verbs.
 pub fn cache() -> Arc<Cache> {
     Cache::new(CACHE_LEN)
+}
+
+/// A cache for verbs that read all files in the order of their names, which is not that of the blocks: those of the
+/// highest levels are long, and to decode one for each of its files would take for ever.
+pub fn cache_for_all() -> Arc<Cache> {
+    const PART_OF_RAM: u64 = 8;
+    let part = usize::try_from(ram() / PART_OF_RAM).unwrap_or(usize::MAX);
+    Cache::new(part.max(CACHE_LEN))
 }
 
 /// `-rwxr-xr-x` and the like.

@@ -182,7 +182,7 @@ impl Comparison<'_> {
 impl Diff {
     /// Compares.
     pub fn run(&self) -> Outcome {
-        let cache = images::cache();
+        let cache = images::cache_for_all();
         let old = images::open_any(&self.old.image, &self.opening, &cache)?;
         let new = images::open_any(&self.new.image, &self.opening, &cache)?;
         let (one, other) = (images::find(&*old, &self.old)?, images::find(&*new, &self.new)?);

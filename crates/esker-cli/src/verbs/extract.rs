@@ -153,7 +153,7 @@ fn bare(pattern: &str) -> &[u8] {
 impl Extract {
     /// Extracts.
     pub fn run(&self) -> Outcome {
-        let cache = images::cache();
+        let cache = images::cache_for_all();
         let path = &self.place.image;
         let image: Box<dyn View> = match self.salvage && !is_volume(path) {
             true => Box::new(images::open_damaged(path, &self.opening, &cache)?),
