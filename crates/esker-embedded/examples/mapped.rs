@@ -10,9 +10,9 @@ use esker_host::{MappedFile, SystemClock};
 /// Address space for the file: it never gets longer.
 const SIZE_MAX: u64 = 64 << 30;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let name = std::env::args_os().nth(1).ok_or("which file?")?;
-    let memory = MappedFile::open_whole(Path::new(&name), SIZE_MAX)?;
+/// Adds a line to a log in there; all that it says then.
+pub fn log(file: &Path) -> Result<String, Box<dyn std::error::Error>> {
+    let memory = MappedFile::open_whole(file, SIZE_MAX)?;
     let mut files = Files::open_memory(memory, SystemClock)?;
     match files.mkdir(Fd::ROOT, b"log") {
         Ok(()) | Err(Error::Exists) => {}
@@ -25,6 +25,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     files.close(log)?;
     // What returned calls did outlives the process; this makes it outlive the power.
     files.sync()?;
-    print!("{}", String::from_utf8_lossy(&text));
+    Ok(String::from_utf8(text)?)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let name = std::env::args_os().nth(1).ok_or("which file?")?;
+    print!("{}", log(Path::new(&name))?);
     Ok(())
 }

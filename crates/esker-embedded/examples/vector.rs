@@ -27,7 +27,8 @@ fn write_file(
     files.close(file)
 }
 
-fn main() -> esker::Result<()> {
+/// What is found after an upgrade.
+pub fn hello() -> esker::Result<String> {
     let memory = VectorMemory::default();
     let mut files = open(memory.clone());
     files.mkdir(Fd::ROOT, b"data")?;
@@ -39,7 +40,10 @@ fn main() -> esker::Result<()> {
     let file = files.open(Fd::ROOT, b"/data/hello", Open::READ)?;
     let count = files.read(file, &mut text)?;
     files.close(file)?;
-    println!("{}", String::from_utf8_lossy(&text[..count]));
-    println!("{} bytes in use", files.space().used);
+    Ok(String::from_utf8_lossy(&text[..count]).into_owned())
+}
+
+fn main() -> esker::Result<()> {
+    println!("{}", hello()?);
     Ok(())
 }
