@@ -4,11 +4,17 @@
 //! cleared before they become part of it.
 
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
 use core::fmt;
 
 use esker::ground::{Memory, is_blank};
 use esker::limits::FILE_SIZE_MAX;
-use esker::{Error, Result, Time, layout};
+use esker::posix::{Fs, XattrMode};
+use esker::store::{Store, View};
+use esker::{Error, Ino, Result, Time, XattrName, layout};
+
+use crate::files::ME;
 
 layout! {
     /// How a memory begins that remembers the size of the file in it. See FORMAT.md, "A file's own memory".
@@ -40,6 +46,12 @@ pub enum Backing {
     /// Behind a page of the memory's own, which keeps its size: it is there again after an upgrade. A memory without
     /// bytes becomes an empty file.
     Kept,
+    /// From the first byte on: the memory holds nothing but the file's bytes. The file below keeps how many there are,
+    /// as its extended attribute `trusted.esker.mounted_size`, which is written with every call that changes it.
+    RawKept {
+        /// Bytes when it is mounted so for the first time: 0, or [`Memory::size`] for all of them.
+        first: u64,
+    },
     /// From the first byte on, and this long: the memory holds nothing but the file's bytes.
     Raw {
         /// In bytes.
@@ -52,6 +64,51 @@ pub enum Backing {
 impl Backing {
     /// How a memory begins that is [`Backing::Kept`].
     pub const MAGIC: [u8; 8] = MAGIC;
+}
+
+/// Who keeps how long the file is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeper {
+    /// A page of the memory.
+    Memory,
+    /// The file below.
+    Below,
+    /// Whoever mounts it.
+    Nobody,
+}
+
+/// Where the file below keeps a size.
+const SIZE_NAME: &[u8] = b"trusted.esker.mounted_size";
+
+/// A size as it is kept there: always of one length, so that another one takes no more space.
+pub(crate) type Noted = [u8; 20];
+
+/// Where the file below keeps the size of the memory that it is mounted on.
+pub(crate) fn size_name() -> Result<XattrName<'static>> {
+    XattrName::parse(SIZE_NAME)
+}
+
+/// The size that a file keeps, if it does and somebody asks.
+pub(crate) fn noted(view: &impl View, ino: Option<Ino>, backing: Backing) -> Result<Option<u64>> {
+    let Some(ino) = ino.filter(|_| matches!(backing, Backing::RawKept { .. })) else {
+        return Ok(None);
+    };
+    let mut value = Vec::new();
+    match view.xattr(ino, size_name()?, &mut value) {
+        Ok(()) => {
+            let text = core::str::from_utf8(&value).map_err(|_| Error::Corrupt)?;
+            text.parse().map(Some).map_err(|_| Error::Corrupt)
+        }
+        Err(Error::NoData) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Tells the file below what it must keep, if it must. If it cannot, the file is as long as it was.
+pub(crate) fn note<S: Store>(fs: &Fs<S>, ino: Ino, backed: &mut Backed) -> Result<()> {
+    let Some(size) = backed.untold() else { return Ok(()) };
+    let kept = fs.setxattr(&ME, ino, size_name()?, &size, XattrMode::Any, false);
+    backed.told(kept)
 }
 
 /// Why a memory does not become a file's. It was left as it is.
@@ -106,8 +163,10 @@ pub(crate) struct Backed {
     /// Where the file's bytes begin.
     start: u64,
     size: u64,
-    /// The memory keeps the size.
-    kept: bool,
+    /// Who keeps the size.
+    keeper: Keeper,
+    /// What the file below was told last.
+    told: Option<u64>,
     /// The memory was found blank, and has no head yet.
     blank: bool,
     /// Bytes of the file's that may have been written are before this.
@@ -119,23 +178,45 @@ pub(crate) struct Backed {
 }
 
 impl Backed {
-    /// The file that the memory holds; in one without bytes nothing is laid down yet.
-    pub(crate) fn find(memory: Box<dyn Memory>, backing: Backing) -> Result<Self, MountError> {
+    /// The file that the memory holds, where the file below has `told` what it keeps; in a memory without bytes nothing
+    /// is laid down yet.
+    pub(crate) fn find(
+        memory: Box<dyn Memory>,
+        backing: Backing,
+        told: Option<u64>,
+    ) -> Result<Self, MountError> {
         let has = memory.size();
-        let kept = backing == Backing::Kept;
-        let blank = kept && is_blank(&*memory)?;
-        let (start, size) = match backing {
-            Backing::Raw { size } if size > has => {
-                return Err(MountError::Short { needs: size, has });
-            }
-            Backing::Raw { size } => (0, size),
-            Backing::RawPages => (0, has),
-            Backing::Kept if blank => (START, 0),
-            Backing::Kept => (START, kept_size(&*memory)?),
+        let blank = backing == Backing::Kept && is_blank(&*memory)?;
+        let (keeper, start, size) = match backing {
+            Backing::Kept if blank => (Keeper::Memory, START, 0),
+            Backing::Kept => (Keeper::Memory, START, kept_size(&*memory)?),
+            Backing::RawKept { first } => (Keeper::Below, 0, told.unwrap_or(first)),
+            Backing::Raw { size } => (Keeper::Nobody, 0, size),
+            Backing::RawPages => (Keeper::Nobody, 0, has),
         };
+        if keeper != Keeper::Memory && size > has {
+            return Err(MountError::Short { needs: size, has });
+        }
         let stale = has.saturating_sub(start);
         let (changed, size_max) = (None, FILE_SIZE_MAX);
-        Ok(Self { memory, start, size, kept, blank, stale, changed, size_max })
+        Ok(Self { memory, start, size, keeper, told, blank, stale, changed, size_max })
+    }
+
+    /// What the file below must be told to keep, if it must.
+    pub(crate) fn untold(&self) -> Option<Noted> {
+        let owed = self.keeper == Keeper::Below && self.told != Some(self.size);
+        // A number of 64 bits has 20 digits at most.
+        owed.then(|| format!("{:020}", self.size).as_bytes().try_into().ok()).flatten()
+    }
+
+    /// It keeps that, or could not: then the file is as long as it was.
+    pub(crate) fn told(&mut self, kept: Result<()>) -> Result<()> {
+        match (kept, self.told) {
+            (Ok(()), _) => self.told = Some(self.size),
+            (Err(_), Some(told)) => self.size = told,
+            (Err(_), None) => {}
+        }
+        kept
     }
 
     /// A blank memory gets its head.
@@ -249,8 +330,11 @@ impl Backed {
 
     fn set_size(&mut self, size: u64) -> Result<()> {
         self.size = size;
-        if self.kept {
-            self.memory.write(SIZE_AT, &size.to_le_bytes())?;
+        match self.keeper {
+            Keeper::Memory => self.memory.write(SIZE_AT, &size.to_le_bytes())?,
+            // The inode is to be changed, whatever its time.
+            Keeper::Below => self.changed = None,
+            Keeper::Nobody => {}
         }
         self.memory.whole()
     }

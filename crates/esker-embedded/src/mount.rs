@@ -11,7 +11,7 @@ use esker::ground::Memory;
 use esker::posix::{New, SetAttr, SetTime};
 use esker::{Attr, Error, Ino, Kind, Result};
 
-use crate::backing::{Backed, Backing, MountError};
+use crate::backing::{Backed, Backing, MountError, note, noted};
 use crate::files::{Files, ME};
 use crate::handle::{Fd, Open};
 
@@ -82,11 +82,17 @@ impl<M: Memory> Files<M> {
         memory: Box<dyn Memory>,
         backing: Backing,
     ) -> Result<(), MountError> {
-        let backed = Backed::find(memory, backing)?;
-        let fresh = self.stat_path(from, path, true) == Err(Error::NotFound);
+        let found = match self.ino_of(from, path) {
+            Err(Error::NotFound) => None,
+            found => Some(found?),
+        };
+        let told = noted(self.fs.store(), found, backing)?;
+        let mut backed = Backed::find(memory, backing, told)?;
+        let fresh = found.is_none();
         let fd = self.open(from, path, Open { create: fresh, ..Open::READ })?;
         let ino = self.ino(fd)?;
         let mounted = self.mountable(ino).and_then(|()| backed.lay_down());
+        let mounted = mounted.and_then(|()| note(&self.fs, ino, &mut backed));
         self.close(fd)?;
         if let Err(error) = mounted {
             if fresh {
@@ -156,14 +162,20 @@ impl<M: Memory> Files<M> {
         let ino = self.mounted(from, path)?;
         let (fs, backed) = (&self.fs, self.mounts.get(ino).ok_or(Error::Invalid)?);
         let size = fs.getattr(ino)?.size;
-        backed.replace(size, |write| copy(|at, target| fs.peek(ino, at, target), write))
+        backed.replace(size, |write| copy(|at, target| fs.peek(ino, at, target), write))?;
+        note(fs, ino, backed)
     }
 
-    fn mounted(&self, from: Fd, path: &[u8]) -> Result<Ino> {
+    fn ino_of(&self, from: Fd, path: &[u8]) -> Result<Ino> {
         let dir = self.handles.peek(from)?.ino;
         let node = self.fs.walk(&ME, dir, path, true)?;
         self.fs.forget(node.ino, 1);
-        if self.mounts.has(node.ino) { Ok(node.ino) } else { Err(Error::Invalid) }
+        Ok(node.ino)
+    }
+
+    fn mounted(&self, from: Fd, path: &[u8]) -> Result<Ino> {
+        let ino = self.ino_of(from, path)?;
+        if self.mounts.has(ino) { Ok(ino) } else { Err(Error::Invalid) }
     }
 
     /// As [`Files::write`], for a mounted file that is open for writing.
@@ -183,10 +195,12 @@ impl<M: Memory> Files<M> {
         Ok(source.len())
     }
 
-    /// A mounted file's bytes changed: the inode below has the time, once for each.
+    /// A mounted file's bytes changed: the inode below has the time, once for each, and the size if it keeps that.
     pub(crate) fn touch_mounted(&mut self, ino: Ino) -> Result<()> {
         let now = self.fs.now();
-        if !self.mounts.get(ino).is_some_and(|backed| backed.changes(now)) {
+        let Some(backed) = self.mounts.get(ino) else { return Ok(()) };
+        note(&self.fs, ino, backed)?;
+        if !backed.changes(now) {
             return Ok(());
         }
         let mtime = Some(SetTime::At(now));

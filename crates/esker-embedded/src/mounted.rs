@@ -13,7 +13,7 @@ use esker::posix::{Fs, New};
 use esker::store::{Batch, Change, Entry, Flow, Listed, Space, Store, Use, View};
 use esker::{Attr, Cursor, Error, Ino, Kind, Name, Result, Span, Time, XattrName};
 
-use crate::backing::{Backed, Backing, MountError};
+use crate::backing::{Backed, Backing, MountError, Noted, note, noted, size_name};
 use crate::files::ME;
 use crate::mount::{BLOCK, copy};
 
@@ -164,6 +164,12 @@ impl<S: Store> Mounted<S> {
         if gone.is_some_and(|ino| self.has(ino)) { Err(Error::Busy) } else { Ok(()) }
     }
 
+    /// What files below must be told to keep. One batch changes the bytes of few.
+    fn untold(&self) -> Vec<(Ino, Noted)> {
+        let mounts = self.mounts.borrow();
+        mounts.iter().filter_map(|mount| Some((mount.0, mount.1.untold()?))).collect()
+    }
+
     /// Changes a mounted file's bytes; whether the change was of such.
     fn change(&self, change: &Change<'_>) -> Result<bool> {
         let changed = match *change {
@@ -202,7 +208,15 @@ impl<S: Store> Store for Mounted<S> {
                 below.push(*change);
             }
         }
-        self.home.commit(&below)
+        let sizes = self.untold();
+        for (ino, size) in &sizes {
+            below.push(Change::Xattr { ino: *ino, name: size_name()?, value: Some(size) });
+        }
+        let done = self.home.commit(&below);
+        for (ino, _) in sizes {
+            self.with(ino, |backed| backed.told(done)).transpose()?;
+        }
+        done
     }
 
     #[inline]
@@ -241,18 +255,21 @@ pub fn mount<S: Store>(
     memory: Box<dyn Memory>,
     backing: Backing,
 ) -> Result<(), MountError> {
-    let backed = Backed::find(memory, backing)?;
+    let found = match file(fs, path) {
+        Err(Error::NotFound) => None,
+        found => Some(found?),
+    };
+    let mut backed = Backed::find(memory, backing, noted(fs.store(), found, backing)?)?;
     let (dir, name) = fs.parent(&ME, Ino::ROOT, path)?;
     let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
-    let (ino, fresh) = match file(fs, path) {
+    let (ino, fresh) = match found {
         // It is held for as long as it is mounted.
-        Ok(ino) => (fs.hold(ino)?.ino, false),
-        Err(Error::NotFound) => (fs.create(&ME, dir, name, new)?.ino, true),
-        Err(error) => return Err(error.into()),
+        Some(ino) => (fs.hold(ino)?.ino, false),
+        None => (fs.create(&ME, dir, name, new)?.ino, true),
     };
     let mountable = match fs.getattr(ino).map(|attr| attr.kind) {
         Ok(Kind::File) if fs.store().has(ino) => Err(Error::Busy),
-        Ok(Kind::File) => backed.lay_down(),
+        Ok(Kind::File) => backed.lay_down().and_then(|()| note(fs, ino, &mut backed)),
         Ok(Kind::Directory) => Err(Error::IsDirectory),
         Ok(_) => Err(Error::Invalid),
         Err(error) => Err(error),
@@ -288,7 +305,8 @@ pub fn init_mounted<S: Store>(fs: &Fs<Mounted<S>>, path: &[u8]) -> Result<()> {
     // What is not mounted for a moment is read as it lies below.
     let mut backed = fs.store().take(ino)?;
     let done = fs.getattr(ino).and_then(|attr| {
-        backed.replace(attr.size, |write| copy(|at, target| fs.peek(ino, at, target), write))
+        backed.replace(attr.size, |write| copy(|at, target| fs.peek(ino, at, target), write))?;
+        note(fs, ino, &mut backed)
     });
     fs.store().put(ino, backed);
     done

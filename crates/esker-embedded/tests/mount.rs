@@ -3,10 +3,14 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use esker::ground::{Heap, Memory, Undo};
-use esker::{Error, Result, Time};
+use esker::memory::{Home, Options, Resident};
+use esker::posix::{Allocate, Caller, Fs, SetAttr, XattrMode};
+use esker::{Attr, Error, Ino, Kind, Result, Time, XattrName};
+use esker_embedded::mounted::{self, Mounted};
 use esker_embedded::{Backing, BackingHead, Fd, Files, MountError, Open, Settings, Whence};
 
 type Here = Files<&'static Heap>;
+type Door = Fs<Mounted<Home<Resident<&'static Heap>>>>;
 
 static NOW: AtomicI64 = AtomicI64::new(5);
 
@@ -162,6 +166,120 @@ fn a_memory_of_nothing_but_bytes_is_told_how_long_it_is() {
     assert_eq!(&back, b"byte");
     files.mount(Fd::ROOT, b"f", Box::new(own), Backing::RawPages).unwrap();
     assert_eq!(get(&mut files, b"f").len(), 65_536);
+}
+
+/// The same, where the file below keeps how long it is: through upgrades, for handles and for doors.
+#[test]
+fn the_file_below_keeps_how_long_a_memory_of_bytes_is() {
+    let (home, own) = (memory(), memory());
+    own.grow(65_536).unwrap();
+    own.write(0, b"raw bytes").unwrap();
+    let mount = |files: &mut Here, first| {
+        files.mount(Fd::ROOT, b"f", Box::new(own), Backing::RawKept { first })
+    };
+    let mut first = files(home);
+    mount(&mut first, 9).unwrap();
+    assert_eq!(get(&mut first, b"f"), b"raw bytes");
+    let file = first.open(Fd::ROOT, b"f", Open { append: true, ..Open::READ }).unwrap();
+    // Twice in the same moment.
+    first.write(file, b", and").unwrap();
+    first.write(file, b" more").unwrap();
+    drop(first);
+    let mut later = files(home);
+    mount(&mut later, 65_536).unwrap();
+    assert_eq!(get(&mut later, b"f"), b"raw bytes, and more");
+    let file = later.open(Fd::ROOT, b"f", Open::WRITE).unwrap();
+    later.set_len(file, 3).unwrap();
+    drop(later);
+    let mut later = files(home);
+    mount(&mut later, 65_536).unwrap();
+    let file = later.open(Fd::ROOT, b"f", Open::WRITE).unwrap();
+    later.write_at(file, 5, b"!").unwrap();
+    assert_eq!(get(&mut later, b"f"), b"raw\0\0!", "what was cut off is not there again");
+    // What is copied there is as long as it was below.
+    later.unmount(Fd::ROOT, b"f").unwrap();
+    put(&mut later, b"f", &[7; 100_000]);
+    mount(&mut later, 0).unwrap();
+    later.init_mounted(Fd::ROOT, b"f").unwrap();
+    drop(later);
+    let mut later = files(home);
+    mount(&mut later, 0).unwrap();
+    assert!(get(&mut later, b"f") == [7; 100_000]);
+    later.unmount(Fd::ROOT, b"f").unwrap();
+    let short = Box::new(esker::ground::Region::new(own, 0, 65_536).unwrap());
+    let refused = later.mount(Fd::ROOT, b"f", short, Backing::RawKept { first: 0 });
+    assert_eq!(refused, Err(MountError::Short { needs: 100_000, has: 65_536 }));
+    let file = later.open(Fd::ROOT, b"f", Open::READ).unwrap();
+    let ino = later.ino(file).unwrap();
+    let name = XattrName::parse(b"trusted.esker.mounted_size").unwrap();
+    let (me, any) = (Caller::ROOT, XattrMode::Any);
+    later.fs().setxattr(&me, ino, name, b"many", any, false).unwrap();
+    assert_eq!(mount(&mut later, 0), Err(MountError::File(Error::Corrupt)));
+    later.mount(Fd::ROOT, b"f", Box::new(own), Backing::RawPages).unwrap();
+    assert_eq!(later.fs().store().check(), []);
+}
+
+/// A home behind a door, with one file in `own`.
+fn door(home: &'static Heap, own: &'static Heap, backing: Backing) -> (Door, Ino) {
+    let root = Attr::new(Kind::Directory, 0o755, 0, 0, Ino::ROOT, now());
+    let options = Options { size_max: u64::MAX, file_size_max: u64::MAX, root };
+    let home = Home::<Resident<&Heap>>::open(home, &options).unwrap();
+    let fs = Fs::new(Mounted::new(home), now);
+    mounted::mount(&fs, b"f", Box::new(own), backing).unwrap();
+    let ino = fs.walk(&Caller::ROOT, Ino::ROOT, b"f", true).unwrap().ino;
+    (fs, ino)
+}
+
+#[test]
+fn doors_find_a_mounted_file_as_long_as_it_was() {
+    for backing in [Backing::Kept, Backing::RawKept { first: 0 }] {
+        let (home, own) = (memory(), memory());
+        let (fs, ino) = door(home, own, backing);
+        for at in [0, 5, 10] {
+            assert_eq!(fs.write(ino, at, b"bytes", false), Ok(5));
+        }
+        let (fs, ino) = door(home, own, backing);
+        assert_eq!(fs.getattr(ino).unwrap().size, 15);
+        fs.setattr(&Caller::ROOT, ino, &SetAttr { size: Some(7), ..SetAttr::default() }).unwrap();
+        let (fs, ino) = door(home, own, backing);
+        let mut bytes = [0; 20];
+        assert_eq!((fs.read(ino, 0, &mut bytes), &bytes[..7]), (Ok(7), &b"bytesby"[..]));
+        mounted::store_mounted(&fs, b"f").unwrap();
+        mounted::unmount(&fs, b"f").unwrap();
+        assert_eq!(fs.getattr(ino).unwrap().size, 7);
+        fs.write(ino, 0, &[1; 5000], false).unwrap();
+        mounted::mount(&fs, b"f", Box::new(own), backing).unwrap();
+        assert_eq!(fs.getattr(ino).unwrap().size, 7);
+        mounted::init_mounted(&fs, b"f").unwrap();
+        let (fs, ino) = door(home, own, backing);
+        assert_eq!(fs.getattr(ino).unwrap().size, 5000);
+    }
+}
+
+/// Also where the bytes are in a memory of their own.
+#[test]
+fn doors_keep_to_a_file_s_own_limit() {
+    let (home, own) = (memory(), memory());
+    let (fs, ino) = door(home, own, Backing::Kept);
+    let me = Caller::ROOT;
+    fs.write(ino, 0, &[1; 4000], false).unwrap();
+    fs.set_size_limit(&me, ino, Some(5000)).unwrap();
+    let size = |size| SetAttr { size: Some(size), ..SetAttr::default() };
+    for _ in 0..2 {
+        assert_eq!(fs.write(ino, 4000, &[2; 1001], false), Err(Error::FileTooBig));
+        assert_eq!(fs.setattr(&me, ino, &size(5001)).err(), Some(Error::FileTooBig));
+        assert_eq!(fs.fallocate(&me, ino, Allocate::Reserve, 0, 5001), Err(Error::FileTooBig));
+    }
+    assert_eq!(fs.getattr(ino).unwrap().size, 4000);
+    assert_eq!(fs.write(ino, 4000, &[2; 1000], false), Ok(1000));
+    // After an upgrade as well, and when it has its own bytes again.
+    let (fs, ino) = door(home, own, Backing::Kept);
+    assert_eq!(fs.size_limit(ino), Ok(Some(5000)));
+    assert_eq!(fs.write(ino, 5000, b"x", false), Err(Error::FileTooBig));
+    mounted::unmount(&fs, b"f").unwrap();
+    assert_eq!(fs.write(ino, 5000, b"x", false), Err(Error::FileTooBig));
+    fs.set_size_limit(&me, ino, None).unwrap();
+    assert_eq!(fs.write(ino, 5000, b"x", false), Ok(1));
 }
 
 #[test]
