@@ -4,7 +4,7 @@
 //! Above: a canister, once, in its first `post_upgrade` with us. Below: that crate reads its own format, versions 1 and
 //! 2. Invariant: what is copied from stays as it is.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use core::fmt;
 use esker::ground::Memory;
 use esker::{Error, Time};
 use stable_fs::fs::{DstBuf, FdStat, FileSystem, OpenFlags};
-use stable_fs::storage::types::{FileType, Metadata, Node};
+use stable_fs::storage::types::{FileType, MAX_FILE_SIZE, Metadata, Node};
 
 use crate::files::Files;
 use crate::handle::{Fd, Open};
@@ -73,7 +73,9 @@ struct Import<'a, M: Memory> {
     from: &'a mut FileSystem,
     to: &'a mut Files<M>,
     /// Directories to go into.
-    left: Vec<String>,
+    left: Vec<(String, Node)>,
+    /// Those that were met: in damaged ones a directory may lead to itself.
+    met: BTreeSet<Node>,
     /// All directories, those above before those below.
     directories: Vec<(String, Metadata)>,
     /// The first name of each file that has several.
@@ -87,17 +89,19 @@ struct Import<'a, M: Memory> {
 /// # Errors
 /// Which path could not be read or written, and why; `Exists` where a name is there already.
 pub fn import<M: Memory>(from: &mut FileSystem, to: &mut Files<M>) -> Result<Imported> {
+    let root = from.storage.root_node();
     let mut import = Import {
         from,
         to,
-        left: alloc::vec![String::new()],
+        left: alloc::vec![(String::new(), root)],
+        met: BTreeSet::from([root]),
         directories: Vec::new(),
         known: BTreeMap::new(),
         buffer: alloc::vec![0; COPY_LEN],
         done: Imported::default(),
     };
-    while let Some(path) = import.left.pop() {
-        import.directory(&path)?;
+    while let Some((path, node)) = import.left.pop() {
+        import.directory(&path, node)?;
     }
     // What came into a directory moved its times: theirs come last.
     for (path, metadata) in core::mem::take(&mut import.directories) {
@@ -113,6 +117,11 @@ fn source(path: &str, error: stable_fs::error::Error) -> ImportError {
     ImportError::Source { path: path.into(), errno: error as u16 }
 }
 
+/// What is read there cannot be so.
+fn damaged(path: &str) -> ImportError {
+    source(path, stable_fs::error::Error::IOError)
+}
+
 fn target(path: &str, error: Error) -> ImportError {
     ImportError::Target { path: path.into(), error }
 }
@@ -122,47 +131,50 @@ const fn time(nanos: u64) -> Time {
 }
 
 impl<M: Memory> Import<'_, M> {
-    fn directory(&mut self, path: &str) -> Result<()> {
-        let root = self.from.root_fd();
-        let fd = match path {
-            "" => Ok(root),
-            _ => self.from.open(root, path, FdStat::default(), OpenFlags::DIRECTORY, 0),
-        };
-        let fd = fd.map_err(|error| source(path, error))?;
-        let mut names = Vec::new();
-        let listed = self.from.with_direntries(fd, Some(0), &mut |_, entry| {
+    fn directory(&mut self, path: &str, node: Node) -> Result<()> {
+        let (mut names, mut last, mut sound) = (Vec::new(), None, true);
+        self.from.storage.with_direntries(node, Some(0), &mut |&index, entry| {
             let name = &entry.name.bytes[..usize::from(entry.name.length)];
-            names.push((String::from_utf8_lossy(name).into_owned(), entry.node));
-            true
+            if name != b"." && name != b".." {
+                // They come in this order, or there may be no end of them.
+                sound = last < Some(index);
+                last = Some(index);
+                names.push((String::from_utf8_lossy(name).into_owned(), entry.node));
+            }
+            sound
         });
-        let closed = if fd == root { Ok(()) } else { self.from.close(fd) };
-        listed.and(closed).map_err(|error| source(path, error))?;
-        for (name, node) in names.into_iter().filter(|(name, _)| name != "." && name != "..") {
+        if !sound {
+            return Err(damaged(path));
+        }
+        for (name, node) in names {
             let path = if path.is_empty() { name } else { format!("{path}/{name}") };
             let found = self.from.metadata_from_node(node);
             let metadata = found.map_err(|error| source(&path, error))?;
-            self.entry(path, metadata)?;
+            self.entry(path, node, metadata)?;
         }
         Ok(())
     }
 
-    fn entry(&mut self, path: String, metadata: Metadata) -> Result<()> {
+    fn entry(&mut self, path: String, node: Node, metadata: Metadata) -> Result<()> {
         if metadata.file_type == FileType::Directory {
+            if !self.met.insert(node) {
+                return Err(damaged(&path));
+            }
             let made = self.to.mkdir(Fd::ROOT, path.as_bytes());
             made.map_err(|error| target(&path, error))?;
             self.done.directories += 1;
-            self.left.push(path.clone());
+            self.left.push((path.clone(), node));
             self.directories.push((path, metadata));
             return Ok(());
         }
-        if let Some(first) = self.known.get(&metadata.node) {
+        if let Some(first) = self.known.get(&node) {
             let linked = self.to.link(Fd::ROOT, first.as_bytes(), Fd::ROOT, path.as_bytes());
             self.done.links += 1;
             return linked.map_err(|error| target(&path, error));
         }
         self.file(&path)?;
         if metadata.link_count > 1 {
-            self.known.insert(metadata.node, path);
+            self.known.insert(node, path);
         }
         Ok(())
     }
@@ -174,6 +186,9 @@ impl<M: Memory> Import<'_, M> {
         // Through the handle: a mounted file has its own.
         let found = self.from.metadata(from);
         let metadata = found.map_err(|error| source(path, error))?;
+        if metadata.size > MAX_FILE_SIZE {
+            return Err(damaged(path));
+        }
         let how = Open { exclusive: true, ..Open::CREATE };
         let fd = self.to.open(Fd::ROOT, path.as_bytes(), how).map_err(|e| target(path, e))?;
         let mut at = 0;
@@ -183,7 +198,7 @@ impl<M: Memory> Import<'_, M> {
             let part = DstBuf { buf: bytes.as_mut_ptr(), len };
             let read = self.from.read_vec_with_offset(from, &[part], at);
             if read.map_err(|error| source(path, error))? != len as u64 {
-                return Err(source(path, stable_fs::error::Error::IOError));
+                return Err(damaged(path));
             }
             self.done.bytes +=
                 put(self.to, fd, at, &self.buffer[..len]).map_err(|error| target(path, error))?;
