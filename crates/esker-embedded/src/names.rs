@@ -13,6 +13,9 @@ use esker::{Cursor, Error, Ino, Kind, Result};
 use crate::files::{Files, ME};
 use crate::handle::Fd;
 
+/// Names that are removed without another look at their directory.
+const NAMES_AT_ONCE: usize = 64;
+
 impl<M: Memory> Files<M> {
     /// The directory that the last name of a path lies in, and what `f` does there.
     fn in_parent<R>(
@@ -69,27 +72,36 @@ impl<M: Memory> Files<M> {
         if self.stat_path(from, path, false)?.kind != Kind::Directory {
             return self.unlink(from, path);
         }
-        let mut left = alloc::vec![path.to_vec()];
-        while let Some(dir) = left.last().cloned() {
-            let (known, mut found) = (left.len(), Vec::new());
+        // One path is kept, and some names: in a damaged memory a directory may lead to itself.
+        let (top, mut dir) = (path.len(), path.to_vec());
+        loop {
+            let (mut names, mut below) = (Vec::new(), None);
             self.list(from, &dir, &mut |entry| {
-                found.push((entry.name.to_vec(), entry.kind));
-                Flow::Continue(())
+                if entry.kind == Kind::Directory {
+                    below = Some(entry.name.to_vec());
+                } else {
+                    names.push(entry.name.to_vec());
+                }
+                let more = below.is_none() && names.len() < NAMES_AT_ONCE;
+                if more { Flow::Continue(()) } else { Flow::Break(()) }
             })?;
-            for (name, kind) in found {
-                let path = [&dir[..], b"/", &name].concat();
-                match kind {
-                    Kind::Directory => left.push(path),
-                    _ => self.unlink(from, &path)?,
+            let empty = names.is_empty();
+            for name in names {
+                self.unlink(from, &[&dir[..], b"/", &name].concat())?;
+            }
+            match below {
+                Some(name) => dir = [&dir[..], b"/", &name].concat(),
+                None if !empty => {}
+                None => {
+                    self.rmdir(from, &dir)?;
+                    if dir.len() == top {
+                        return Ok(());
+                    }
+                    let above = dir.iter().rposition(|&byte| byte == b'/');
+                    dir.truncate(above.unwrap_or(top));
                 }
             }
-            // Once there is nothing below it that must go first.
-            if left.len() == known {
-                self.rmdir(from, &dir)?;
-                left.pop();
-            }
         }
-        Ok(())
     }
 
     /// Removes a name; the file goes with its last name and its last handle.

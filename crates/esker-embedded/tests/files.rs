@@ -1,11 +1,11 @@
 //! What handles promise beyond what POSIX decides below them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use esker::ground::{Heap, Memory};
 use esker::memory::OpenError;
-use esker::{Error, Time};
+use esker::{Error, Result, Time};
 use esker_embedded::{Backing, Fd, Files, Lock, Open, Settings};
 
 fn now() -> Time {
@@ -162,6 +162,59 @@ fn directories_come_and_go_with_what_is_in_them() {
     files.remove_all(Fd::ROOT, b"keep").unwrap();
     assert!(files.space().used <= used + 65_536, "{} bytes more", files.space().used - used);
     assert_eq!(files.fs().store().check(), []);
+}
+
+/// Counts what is read, and refuses to be written.
+struct Reading<'a> {
+    memory: &'a Heap,
+    reads: &'a AtomicU64,
+    bytes: &'a AtomicU64,
+}
+
+impl Memory for Reading<'_> {
+    fn size(&self) -> u64 {
+        self.memory.size()
+    }
+
+    fn grow(&self, _: u64) -> Result<()> {
+        Err(Error::Io)
+    }
+
+    fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        self.reads.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(target.len() as u64, Relaxed);
+        self.memory.read(at, target)
+    }
+
+    fn write(&self, _: u64, _: &[u8]) -> Result<()> {
+        Err(Error::Io)
+    }
+}
+
+/// To open what an upgrade left takes no longer the more there is, and changes nothing.
+#[test]
+fn opening_reads_a_few_pages_however_much_there_is() {
+    let memory = Heap::new();
+    let mut made = 0;
+    for count in [0, 100, 10_000] {
+        let mut files = Files::open_memory(&memory, now).unwrap();
+        for number in made..count {
+            let name = format!("file{number}");
+            let file = files.open(Fd::ROOT, name.as_bytes(), Open::CREATE).unwrap();
+            files.write(file, &vec![7; number % 3000]).unwrap();
+            files.close(file).unwrap();
+        }
+        made = count;
+        drop(files);
+        let (reads, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let reading = Reading { memory: &memory, reads: &reads, bytes: &bytes };
+        let mut files = Files::open_memory(reading, now).unwrap();
+        let [reads, bytes] = [&reads, &bytes].map(|count| count.load(Relaxed));
+        assert!(reads <= 12 && bytes <= 12 * 4096, "{count} files: {reads} reads, {bytes} bytes");
+        let last = format!("file{}", count.max(1) - 1);
+        let found = files.stat_path(Fd::ROOT, last.as_bytes(), true);
+        assert_eq!(found.is_ok(), count > 0);
+    }
 }
 
 #[test]
