@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::ground::Memory;
 use crate::layout;
 use crate::limits::{GRANULE, PAGE_SIZE};
+use crate::memory::record::Record;
 
 /// The first bytes of every memory that holds a home.
 pub const MAGIC: [u8; 8] = *b"Esker\r\n\x1a";
@@ -17,6 +18,8 @@ pub const VERSION: u32 = 1;
 /// Where in the first page the numbers of free pages begin, and how many fit.
 pub const SPARE_START: usize = 512;
 pub const SPARE_MAX: usize = (PAGE_SIZE - SPARE_START) / 4;
+/// Inodes whose records fit a page.
+const INODES_MAX: u64 = (PAGE_SIZE / Record::SIZE) as u64;
 
 layout! {
     /// How a memory with a home begins. See FORMAT.md, "Superblock".
@@ -107,7 +110,8 @@ impl Superblock {
         let sound = found.check == Self::check_of(&bytes[..Self::SIZE - 8])
             && found.spare as usize <= SPARE_MAX
             && found.free <= found.end
-            && u64::from(found.pages) * (PAGE_SIZE as u64 / GRANULE) <= found.end - found.free;
+            && u64::from(found.pages) * (PAGE_SIZE as u64 / GRANULE) <= found.end - found.free
+            && found.inodes <= u64::from(found.pages) * INODES_MAX;
         if !sound {
             return Err(OpenError::Torn);
         }

@@ -48,6 +48,8 @@ fn what_cannot_be_opened_is_named() {
     let size = OpenError::PageSize { found: 8192, granule: 512 };
     assert_eq!(spoilt(|block| block.page_size = 8192, true), Some(size));
     assert_eq!(spoilt(|block| block.inodes += 1, false), Some(OpenError::Torn));
+    // More than fit its pages.
+    assert_eq!(spoilt(|block| block.inodes = 1 << 60, true), Some(OpenError::Torn));
     assert_eq!(spoilt(|block| block.spare = 897, true), Some(OpenError::Torn));
     assert_eq!(spoilt(|block| block.free = block.end + 1, true), Some(OpenError::Torn));
     let short = OpenError::Short { needs: 1 << 30, has: 1 << 16 };
