@@ -28,6 +28,12 @@ impl Esker<Stable<DefaultMemoryImpl>> {
 }
 
 impl Esker<Stable<VirtualMemory<DefaultMemoryImpl>>> {
+    /// In one of a manager's memories, as beside others of a canister.
+    pub fn managed() -> Self {
+        let manager = MemoryManager::init(DefaultMemoryImpl::default());
+        Self(files(Stable::new(manager.get(MemoryId::new(200))), 1024))
+    }
+
     /// Its largest files in memories of their own.
     pub fn mounted() -> Self {
         let manager = MemoryManager::init(DefaultMemoryImpl::default());

@@ -69,6 +69,7 @@ pub extern "C" fn run(subject: u32, bench: u32) {
         1 => rows::run(esker::Esker::new(1024), bench),
         2 => rows::run(esker::Esker::new(16), bench),
         3 => rows::run(esker::Esker::mounted(), bench),
+        7 => rows::run(esker::Esker::managed(), bench),
         #[cfg(feature = "peer")]
         4 | 16 | 64 | 99 => rows::run(peer::Peer::new(subject), bench),
         #[cfg(feature = "wasi")]

@@ -5,6 +5,8 @@ use std::process::Command;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const WASI: &str = "wasm32-wasip1";
+/// Esker in one of a manager's memories.
+const MANAGED: u32 = 7;
 
 /// What the guest is built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ impl Guest {
     #[must_use]
     pub const fn of(subject: u32) -> Self {
         match subject {
-            0..4 => Self::Ours,
+            0..4 | MANAGED => Self::Ours,
             201 | 202 => Self::Wasi,
             216 => Self::WasiPeer,
             301..=304 => Self::Sqlite,
@@ -76,7 +78,15 @@ pub fn build(guest: Guest) -> Result<Vec<u8>, String> {
 /// # Errors
 /// As [`build`].
 pub fn build_example(name: &str) -> Result<Vec<u8>, String> {
-    let what = ["-p", "esker-embedded", "--example", name];
+    build_example_with(name, "")
+}
+
+/// The same with features.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_example_with(name: &str, features: &str) -> Result<Vec<u8>, String> {
+    let what = ["-p", "esker-embedded", "--example", name, "--features", features];
     build_module(&what, &format!("examples/{name}.wasm"), TARGET)
 }
 

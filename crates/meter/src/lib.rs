@@ -10,7 +10,7 @@ mod host;
 mod instrument;
 mod weight;
 
-pub use guest::{Guest, build, build_example};
+pub use guest::{Guest, build, build_example, build_example_with};
 pub use host::{Done, Row, run};
 pub use instrument::{instrument, names};
 
@@ -20,6 +20,7 @@ pub const SUBJECTS: &[(u32, &str)] = &[
     (1, "Esker"),
     (2, "Esker, 16 pages at hand"),
     (3, "Esker mounted"),
+    (7, "Esker in a MemoryManager"),
     (4, "stable-fs 4K"),
     (16, "stable-fs 16K"),
     (64, "stable-fs 64K"),

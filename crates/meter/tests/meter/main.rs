@@ -3,3 +3,4 @@
 mod figures;
 mod imported;
 mod target;
+mod trapped;
