@@ -1,11 +1,10 @@
 //! Thousands of random batches: the home agrees with the model after each, or refused it whole.
 
 use esker::ground::{Heap, Memory};
-use esker::memory::Home;
 
 use crate::memories::Liar;
 use crate::model::start;
-use crate::player::{Player, play_on, seeds};
+use crate::player::{play_on, seeds};
 
 fn play<M: Memory>(memory: M, size_max: u64, seed: u64, rounds: u32, every: u32) -> u64 {
     play_on(start(memory, size_max), seed, rounds, every)
@@ -46,11 +45,11 @@ fn agrees_where_the_budget_is_short() {
 /// The same in homes that lie in their memories as a whole.
 mod embedded {
     use esker::ground::{Region, Undo};
-    use esker::memory::{Resident, Tuning};
+    use esker::memory::Tuning;
 
     use super::*;
     use crate::model::options;
-    use crate::player::{embedded, tuned};
+    use crate::player::{embedded, play_anew, tuned};
 
     #[test]
     fn agrees_on_good_memory() {
@@ -90,15 +89,7 @@ mod embedded {
     fn agrees_when_opened_anew_after_every_batch() {
         for seed in seeds() {
             let memory = Heap::new();
-            let mut player = Player::new(embedded(&memory, u64::MAX, 64), seed);
-            let empty = player.home.usage().used;
-            for round in 0..600 {
-                player.round();
-                let home = Home::<Resident<&Heap>>::open(&memory, &options(u64::MAX)).unwrap();
-                player.reopen(home);
-                player.compare(round % 32 == 0);
-            }
-            player.empty(empty);
+            play_anew(|| &memory, seed, 600);
         }
     }
 

@@ -4,48 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use esker::ground::{Heap, Memory, Region, Undo};
-use esker::memory::{Home, OpenError, Resident, Tuning};
-use esker::store::{Flow, Store, Use, View};
-use esker::{Attr, Cursor, Error, Ino, Kind, Result, Time};
+use esker::memory::OpenError;
+use esker::store::{Store, Use, View};
+use esker::{Error, Ino, Result, Time};
 
 use crate::chance::Chance;
 use crate::memories::Liar;
-use crate::model::{Model, Word, assert_same, attr, commit, options};
-
-const TUNING: Tuning = Tuning { cache_pages: 16, ..Tuning::USUAL };
-
-type Embedded<M> = Home<Resident<M>>;
-
-fn open<M: Memory>(memory: M) -> Result<Embedded<M>, OpenError> {
-    Home::<Resident<M>>::open_with(memory, &options(u64::MAX), &TUNING)
-}
-
-/// A little of everything, as batches.
-fn story() -> Vec<Vec<Word>> {
-    let dir = Ino(2);
-    let name = |number: u64| format!("file{number}");
-    let mut story = vec![vec![
-        Word::Make(dir, attr(Kind::Directory, Ino::ROOT, 1)),
-        Word::Link(Ino::ROOT, "dir".into(), dir, Kind::Directory),
-        Word::Set(Ino::ROOT, Attr { nlink: 3, ..options(0).root }),
-    ]];
-    for number in 0..40 {
-        let ino = Ino(3 + number);
-        story.push(vec![
-            Word::Make(ino, attr(Kind::File, dir, number)),
-            Word::Link(dir, name(number), ino, Kind::File),
-            Word::Write(ino, number * 100, vec![7; 300 * number as usize]),
-        ]);
-    }
-    for number in 0..20 {
-        let (ino, other) = (Ino(3 + number * 2), Ino(4 + number * 2));
-        story.push(vec![Word::Write(ino, 10_000, vec![9; 30_000])]);
-        story.push(vec![Word::Share(ino, 0, other, 512, 20_000), Word::Cut(ino, 7_777)]);
-        story.push(vec![Word::Xattr(other, "user.a".into(), Some(vec![1; 2000]))]);
-        story.push(vec![Word::Unlink(dir, name(number * 2)), Word::Drop(ino)]);
-    }
-    story
-}
+use crate::model::{Model, Word, assert_same, commit, options};
+use crate::story::{fails_in_turn, open, story};
 
 fn bytes_of(memory: &Heap) -> Vec<u8> {
     let mut bytes = vec![0; memory.size() as usize];
@@ -60,42 +26,14 @@ fn memory_of(bytes: &[u8]) -> Heap {
     memory
 }
 
-/// Growth fails at every point in turn: the batch is refused whole, and the next one finds everything in order.
+/// Each batch is refused whole, and the next one finds everything in order.
 #[test]
 fn growth_fails_at_every_point_in_turn() {
-    let mut refused = 0;
-    for nth in 1.. {
+    fails_in_turn(|nth| {
         let liar = Liar::once(nth);
-        let opened = (0..20).find_map(|_| match open(&liar) {
-            Ok(home) => Some(home),
-            Err(error) => {
-                assert_eq!((error, liar.size()), (OpenError::Memory(Error::NoSpace), 0));
-                refused += 1;
-                None
-            }
-        });
-        let home = opened.expect("growth fails a few times in a row");
-        let mut model = Model::new(options(0).root);
-        for words in story() {
-            let before = model.clone();
-            model.apply(&words).unwrap();
-            if commit(&home, &words) == Err(Error::NoSpace) {
-                refused += 1;
-                model = before;
-                assert_eq!(home.check(), []);
-                model.inodes.keys().for_each(|&ino| assert_same(&home, &model, ino));
-                // Growth fails a few times in a row.
-                assert!((0..20).any(|_| commit(&home, &words).is_ok()), "refused for ever");
-                model.apply(&words).unwrap();
-            }
-        }
-        assert_eq!(home.check(), []);
-        model.inodes.keys().for_each(|&ino| assert_same(&home, &model, ino));
-        if liar.calls() < nth {
-            assert!(nth > 4 && refused > nth, "{refused} refused, of {nth} growths");
-            return;
-        }
-    }
+        let calls = liar.counter();
+        (Box::new(liar), calls)
+    });
 }
 
 /// What a returned call did is in the memory: the bytes after each are a home of their own.
@@ -264,102 +202,6 @@ fn warm_inodes_agree_with_cold_ones() {
     model.inodes.keys().for_each(|&ino| assert_same(&home, &model, ino));
     assert_eq!(home.check(), []);
     assert!(quick.iter().all(|&count| count > 200), "hardly ever quick: {quick:?}");
-}
-
-/// Everything that can be asked, and some changes: no answer matters, only that there is one.
-fn use_all<M: Memory>(home: &Embedded<M>) {
-    let _ = home.check();
-    let _ = home.orphans();
-    let mut bytes = vec![0; 5000];
-    let now = Time { secs: 9, nanos: 9 };
-    for number in 0..45 {
-        let ino = Ino(number);
-        let _ = home.attr(ino);
-        let _ = home.read(ino, 0, &mut bytes);
-        let _ = home.read(ino, 20_000, &mut bytes);
-        let _ = home.next_data(ino, 3);
-        let _ = home.xattrs(ino, &mut |_| Flow::Continue(()));
-        let mut count = 0;
-        let _ = home.entries(ino, Cursor::START, true, &mut |_| {
-            count += 1;
-            if count < 1000 { Flow::Continue(()) } else { Flow::Break(()) }
-        });
-        home.warm(ino, Use::Write, now);
-        let _ = home.rewrite(ino, 5, &bytes, now);
-    }
-    let _ = home.drop_left_behind();
-    let fresh = home.next_ino(Ino::ROOT, Kind::File);
-    let dir = Ino(2);
-    let words = [
-        vec![
-            Word::Make(fresh, attr(Kind::File, dir, 5)),
-            Word::Link(dir, "fresh".into(), fresh, Kind::File),
-            Word::Write(fresh, 0, vec![5; 70_000]),
-        ],
-        vec![Word::Write(Ino(8), 100, vec![6; 9000])],
-        vec![Word::Cut(Ino(10), 5)],
-        vec![Word::Punch(Ino(12), 100, 9000)],
-        vec![Word::Share(Ino(14), 0, fresh, 0, 600)],
-        vec![Word::Unlink(dir, "file3".into()), Word::Drop(Ino(6))],
-        vec![Word::Unlink(dir, "file5".into()), Word::Drop(Ino(8))],
-        vec![Word::Reserve(Ino(16), 0, 100_000)],
-    ];
-    for words in words {
-        let _ = commit(home, &words);
-    }
-    let _ = home.check();
-}
-
-/// Whatever bytes there are: no panic, no endless loop.
-#[test]
-fn any_bytes_can_be_opened_and_walked() {
-    let memory = Heap::new();
-    let home = open(&memory).unwrap();
-    story().iter().for_each(|words| commit(&home, words).unwrap());
-    drop(home);
-    let sound = bytes_of(&memory);
-    let rounds = std::env::var("ESKER_CASES").ok().and_then(|cases| cases.parse().ok());
-    let mut opened = 0;
-    for round in 0..rounds.unwrap_or(1500_u64) {
-        let mut chance = Chance::new(round);
-        let mut bytes = sound.clone();
-        for _ in 0..=chance.below(6) {
-            let page = chance.below(bytes.len() as u64 / 4096) as usize * 4096;
-            // Where trees have their pages: near the beginning.
-            let page = if chance.one_in(3) { page } else { page % (64 * 4096) };
-            let at = page + chance.below(4096) as usize;
-            match chance.below(6) {
-                0 => bytes[page..page + 4096].fill([0, 255][chance.below(2) as usize]),
-                1 => {
-                    let other = chance.below(64) as usize * 4096;
-                    bytes.copy_within(other..other + 4096, page);
-                }
-                2 => bytes[at] ^= 1 << chance.below(8),
-                3 => bytes[page + chance.below(16) as usize] = chance.next() as u8,
-                _ => bytes[at] = chance.next() as u8,
-            }
-        }
-        if chance.one_in(3) {
-            bytes[8..120][chance.below(112) as usize] = chance.next() as u8;
-        }
-        seal(&mut bytes);
-        let hostile = memory_of(&bytes);
-        let done = catch_unwind(AssertUnwindSafe(|| {
-            if let Ok(home) = open(&hostile) {
-                opened += 1;
-                use_all(&home);
-            }
-        }));
-        assert!(done.is_ok(), "round {round} panicked");
-    }
-    assert!(opened > 300, "{opened} could be opened");
-}
-
-/// Gives the superblock the check that its bytes should have.
-fn seal(bytes: &mut [u8]) {
-    if let Some(block) = esker::memory::Superblock::decode(bytes) {
-        bytes[..128].copy_from_slice(&block.sealed());
-    }
 }
 
 #[test]

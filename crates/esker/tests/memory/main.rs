@@ -9,3 +9,4 @@ mod memories;
 mod model;
 mod player;
 mod scenes;
+mod story;

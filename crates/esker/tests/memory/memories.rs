@@ -1,5 +1,7 @@
 //! Memories that fail.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use esker::ground::{Heap, Memory};
@@ -8,7 +10,7 @@ use esker::{Error, Result};
 /// Grows in the smallest steps, fails to grow at every so-manieth call, and never past a limit.
 pub struct Liar {
     heap: Heap,
-    calls: AtomicU64,
+    calls: Rc<Cell<u64>>,
     nth: u64,
     limit: u64,
     once: bool,
@@ -17,8 +19,8 @@ pub struct Liar {
 
 impl Liar {
     pub fn new(nth: u64, limit: u64) -> Self {
-        let zero = || AtomicU64::new(0);
-        Self { heap: Heap::new(), calls: zero(), nth, limit, once: false, released: zero() }
+        let (calls, released) = (Rc::default(), AtomicU64::new(0));
+        Self { heap: Heap::new(), calls, nth, limit, once: false, released }
     }
 }
 
@@ -29,8 +31,8 @@ impl Liar {
     }
 
     /// How often it was to grow.
-    pub fn calls(&self) -> u64 {
-        self.calls.load(Ordering::Relaxed)
+    pub fn counter(&self) -> Rc<Cell<u64>> {
+        Rc::clone(&self.calls)
     }
 
     /// Fails to grow at this call, and at those right behind it, which ask for less.
@@ -45,7 +47,8 @@ impl Memory for Liar {
     }
 
     fn grow(&self, size: u64) -> Result<()> {
-        let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let call = self.calls.get() + 1;
+        self.calls.set(call);
         let fails = if self.once {
             (self.nth..self.nth + 16).contains(&call)
         } else {

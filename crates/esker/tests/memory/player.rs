@@ -39,13 +39,17 @@ impl<B: Base> Player<B> {
         Self { home, model, chance, refused: 0, ticks, known }
     }
 
-    /// Another home in the place of this, which it finds where that one was. What had no names goes.
-    pub fn reopen(&mut self, home: Home<B>) {
-        self.home = home;
-        while !self.home.orphans().unwrap().is_empty() {
-            self.home.drop_left_behind().unwrap();
+    /// Another home in the place of this, once that is gone: `open` finds it where that one was. What had no names goes.
+    pub fn reopen(self, open: impl FnOnce() -> Home<B>) -> Self {
+        let Self { home, model, chance, refused, ticks, known } = self;
+        drop(home);
+        let home = open();
+        let mut player = Self { home, model, chance, refused, ticks, known };
+        while !player.home.orphans().unwrap().is_empty() {
+            player.home.drop_left_behind().unwrap();
         }
-        self.model.inodes.retain(|_, inode| inode.attr.nlink > 0);
+        player.model.inodes.retain(|_, inode| inode.attr.nlink > 0);
+        player
     }
 
     fn some(&mut self, fits: impl Fn(&Attr) -> bool) -> Option<Ino> {
@@ -319,6 +323,19 @@ pub fn play_on<B: Base>(start: (Home<B>, Model), seed: u64, rounds: u32, every: 
     let refused = player.refused;
     player.empty(empty);
     refused
+}
+
+/// Plays so many batches, and an upgrade after each: everything is found again from the bytes that `memory` gives anew.
+pub fn play_anew<M: Memory>(memory: impl Fn() -> M, seed: u64, rounds: u32) {
+    let open = || Home::<Resident<M>>::open(memory(), &options(u64::MAX)).unwrap();
+    let mut player = Player::new((open(), Model::new(options(0).root)), seed);
+    let empty = player.home.usage().used;
+    for round in 0..rounds {
+        player.round();
+        player = player.reopen(open);
+        player.compare(round % 32 == 0);
+    }
+    player.empty(empty);
 }
 
 /// Where random batches begin: at `ESKER_SEED`, to replay or to search on.
