@@ -56,6 +56,11 @@ impl Failure {
     pub fn at(exit: Exit, what: &str, place: &Path, remedy: &str) -> Self {
         Self::new(exit, format!("{what}: {}", path_shown(place)), remedy)
     }
+
+    /// The system gave no thread.
+    pub fn no_thread(error: &io::Error) -> Self {
+        Self::new(Exit::Failed, format!("cannot start a thread: {}", said(error)), "")
+    }
 }
 
 /// The longest name that is shown whole, in bytes: no path of this machine is longer.

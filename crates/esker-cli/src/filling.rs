@@ -11,7 +11,7 @@ use esker::overlay::Walk;
 use esker::posix::Fs;
 use esker::{Error, Ino};
 
-use crate::failure::{Exit, Failure, Outcome, path_shown};
+use crate::failure::{Failure, Outcome, path_shown};
 use crate::homes::Lazy;
 use crate::log;
 
@@ -34,9 +34,7 @@ pub fn start(fs: &Arc<Fs<Lazy>>, image: &Path) -> Outcome {
             log::tell(&format!("not all of {image} is in memory, so it stays in use: {why}"));
         }
     });
-    started
-        .map(drop)
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot start a thread: {error}"), ""))
+    started.map(drop).map_err(|error| Failure::no_thread(&error))
 }
 
 /// Moves everything. What cannot be read stays below, and is told in the end.

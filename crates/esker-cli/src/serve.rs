@@ -221,9 +221,7 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
     let fs = volumes::writable(path, &options)?;
     Ok(Box::new(move |dir| {
         let name = path_shown(path);
-        volumes::writer::start(&fs, options.commit_age(), name.clone()).map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot start a thread: {error}"), "")
-        })?;
+        volumes::writer::start(&fs, options.commit_age(), name.clone())?;
         let about = about(fs.store().volume().shape().size);
         let attached = attach(Arc::clone(&fs), dir, &options, about)?;
         let finish: Finish = Arc::new(move || volumes::writer::finish(&fs, &name));
@@ -315,9 +313,7 @@ fn obey(mut signals: Signals, ends: Vec<(Arc<Mounted>, Option<Finish>)>) -> Outc
         // The file systems end with us, so their memory need not be taken apart first.
         std::process::exit(exit)
     });
-    thread
-        .map(drop)
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot start a thread: {error}"), ""))
+    thread.map(drop).map_err(|error| Failure::no_thread(&error))
 }
 
 fn filled_json(filled: &Filled) -> Value {

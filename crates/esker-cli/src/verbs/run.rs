@@ -151,9 +151,7 @@ impl Run {
         }
         let fs = volumes::writable(path, options)?;
         let name = path_shown(path);
-        volumes::writer::start(&fs, options.commit_age(), name.clone()).map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot start a thread: {error}"), "")
-        })?;
+        volumes::writer::start(&fs, options.commit_age(), name.clone())?;
         let mut context = self.context(Arc::clone(&fs))?;
         context.leave_atime();
         let ended = program.run(context, self.count);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use esker_volume::Error;
 
 use super::Writable;
+use crate::failure::{Failure, Outcome};
 use crate::log;
 
 /// How often it looks.
@@ -17,10 +18,11 @@ const PERIOD: Duration = Duration::from_millis(500);
 const GIVE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Starts it; it ends with the volume.
-pub fn start(fs: &Arc<Writable>, age_max: Duration, name: String) -> std::io::Result<()> {
+pub fn start(fs: &Arc<Writable>, age_max: Duration, name: String) -> Outcome {
     let fs = Arc::downgrade(fs);
     let thread = thread::Builder::new().name("esker-writer".to_owned());
-    thread.spawn(move || run(&fs, age_max, &name)).map(drop)
+    let started = thread.spawn(move || run(&fs, age_max, &name));
+    started.map(drop).map_err(|error| Failure::no_thread(&error))
 }
 
 fn run(fs: &Weak<Writable>, age_max: Duration, name: &str) {
