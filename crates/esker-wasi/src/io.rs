@@ -20,23 +20,25 @@ const GATHERED_MAX: u32 = 1 << 20;
 #[derive(Clone, Copy)]
 struct Pieces {
     at: u32,
+    count: u32,
+    /// Bytes in all of them.
+    total: u32,
 }
 
 impl Pieces {
     /// Looks at all of them: they lie in the memory, and so many bytes can be told.
     #[inline]
-    fn parse<G: Guest + ?Sized>(guest: &G, at: u32, count: u32) -> Result<(Self, u32)> {
+    fn parse<G: Guest + ?Sized>(guest: &G, at: u32, count: u32) -> Result<Self> {
         if count > PIECES_MAX {
             return Err(Errno::Invalid);
         }
-        let pieces = Self { at };
-        let mut total = 0_u32;
+        let mut pieces = Self { at, count, total: 0 };
         for index in 0..count {
             let piece = pieces.get(guest, index)?;
             guest.bytes(piece.at, piece.len)?;
-            total = total.checked_add(piece.len).ok_or(Errno::Invalid)?;
+            pieces.total = pieces.total.checked_add(piece.len).ok_or(Errno::Invalid)?;
         }
-        Ok((pieces, total))
+        Ok(pieces)
     }
 
     #[inline]
@@ -44,11 +46,30 @@ impl Pieces {
         let at = self.at.checked_add(index * Iovec::SIZE as u32).ok_or(Errno::Fault)?;
         Iovec::decode(guest.bytes(at, Iovec::SIZE as u32)?).ok_or(Errno::Fault)
     }
-}
 
-/// How a part of a call went, when others went before it: what was done counts.
-fn so_far(done: u32, errno: Errno) -> Result<u32> {
-    if done > 0 { Ok(done) } else { Err(errno) }
+    /// Does something with each of them, and is told how many bytes the ones before it had; until one is done in part,
+    /// or fails. How many bytes that were: what was done before something failed counts.
+    #[inline]
+    fn each<G: Guest + ?Sized>(
+        self,
+        guest: &mut G,
+        mut act: impl FnMut(&mut G, Iovec, u32) -> Result<usize>,
+    ) -> Result<u32> {
+        let mut done = 0;
+        for index in 0..self.count {
+            let piece = self.get(guest, index)?;
+            let got = match act(guest, piece, done) {
+                Ok(got) => got as u32,
+                Err(errno) if done == 0 => return Err(errno),
+                Err(_) => break,
+            };
+            done += got;
+            if got < piece.len {
+                break;
+            }
+        }
+        Ok(done)
+    }
 }
 
 impl<S: Store, W: World> Context<S, W> {
@@ -105,25 +126,14 @@ impl<S: Store, W: World> Context<S, W> {
         iovs: u32,
         count: u32,
     ) -> Result<u32> {
-        let (pieces, _) = Pieces::parse(guest, iovs, count)?;
-        let mut done = 0;
-        for index in 0..count {
-            let piece = pieces.get(guest, index)?;
+        Pieces::parse(guest, iovs, count)?.each(guest, |guest, piece, done| {
             let target = guest.bytes_mut(piece.at, piece.len)?;
-            let (wanted, at) = (target.len(), at.saturating_add(u64::from(done)));
-            let got = match self.atime {
+            let at = at.saturating_add(u64::from(done));
+            Ok(match self.atime {
                 true => self.fs.read(ino, at, target),
                 false => self.fs.peek(ino, at, target),
-            };
-            match got {
-                Ok(got) => done += got as u32,
-                Err(error) => return so_far(done, error.into()),
-            }
-            if got != Ok(wanted) {
-                break;
-            }
-        }
-        Ok(done)
+            }?)
+        })
     }
 
     fn read_stream<G: Guest + ?Sized>(
@@ -132,7 +142,7 @@ impl<S: Store, W: World> Context<S, W> {
         iovs: u32,
         count: u32,
     ) -> Result<u32> {
-        let (pieces, _) = Pieces::parse(guest, iovs, count)?;
+        let pieces = Pieces::parse(guest, iovs, count)?;
         for index in 0..count {
             let piece = pieces.get(guest, index)?;
             // What there is fills one piece: waiting for more would keep the program from it.
@@ -200,61 +210,46 @@ impl<S: Store, W: World> Context<S, W> {
     #[inline]
     fn write_file<G: Guest + ?Sized>(
         &self,
-        guest: &G,
+        guest: &mut G,
         ino: Ino,
         at: u64,
         iovs: u32,
         count: u32,
     ) -> Result<u32> {
-        let (pieces, total) = Pieces::parse(guest, iovs, count)?;
-        let source = |index| {
-            let piece = pieces.get(guest, index)?;
-            guest.bytes(piece.at, piece.len)
-        };
+        let pieces = Pieces::parse(guest, iovs, count)?;
         if count == 1 {
-            return Ok(self.fs.write(ino, at, source(0)?, false)? as u32);
+            let piece = pieces.get(guest, 0)?;
+            return Ok(self.fs.write(ino, at, guest.bytes(piece.at, piece.len)?, false)? as u32);
         }
         // As one it is whole or absent, and costs one change of the home.
-        if total <= GATHERED_MAX {
-            let mut whole = Vec::with_capacity(total as usize);
-            for index in 0..count {
-                whole.extend_from_slice(source(index)?);
-            }
+        if pieces.total <= GATHERED_MAX {
+            let mut whole = Vec::new();
+            whole.try_reserve_exact(pieces.total as usize).map_err(|_| Errno::NoMemory)?;
+            pieces.each(guest, |guest, piece, _| {
+                whole.extend_from_slice(guest.bytes(piece.at, piece.len)?);
+                Ok(piece.len as usize)
+            })?;
             return Ok(self.fs.write(ino, at, &whole, false)? as u32);
         }
-        let mut done = 0;
-        for index in 0..count {
+        pieces.each(guest, |guest, piece, done| {
             let at = at.checked_add(u64::from(done)).ok_or(Errno::FileTooBig)?;
-            match self.fs.write(ino, at, source(index)?, false) {
-                Ok(got) => done += got as u32,
-                Err(error) => return so_far(done, error.into()),
-            }
-        }
-        Ok(done)
+            Ok(self.fs.write(ino, at, guest.bytes(piece.at, piece.len)?, false)?)
+        })
     }
 
     fn write_stream<G: Guest + ?Sized>(
         &mut self,
-        guest: &G,
+        guest: &mut G,
         stream: Stream,
         iovs: u32,
         count: u32,
     ) -> Result<u32> {
-        let (pieces, _) = Pieces::parse(guest, iovs, count)?;
-        let mut done = 0;
-        for index in 0..count {
-            let piece = pieces.get(guest, index)?;
-            let source = guest.bytes(piece.at, piece.len)?;
-            if source.is_empty() {
-                continue;
+        Pieces::parse(guest, iovs, count)?.each(guest, |guest, piece, _| {
+            match guest.bytes(piece.at, piece.len)? {
+                [] => Ok(0),
+                source => self.world.write(stream, source),
             }
-            match self.world.write(stream, source) {
-                Ok(got) if got < source.len() => return Ok(done + got as u32),
-                Ok(_) => done += piece.len,
-                Err(errno) => return so_far(done, errno),
-            }
-        }
-        Ok(done)
+        })
     }
 
     /// What was written is safe before the call returns, where it was opened so.

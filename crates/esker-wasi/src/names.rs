@@ -39,6 +39,17 @@ impl<S: Store, W: World> Context<S, W> {
         self.table.get(fd)?.directory(needed)
     }
 
+    /// Where a path ends: a directory, and a name in it.
+    fn last<'a, G: Guest + ?Sized>(
+        &mut self,
+        guest: &'a G,
+        (fd, needed): (u32, Rights),
+        (at, len): (u32, u32),
+    ) -> Result<Last<'a>> {
+        let dir = self.dir(fd, needed)?;
+        Ok(self.fs.beneath(&ME, dir, path(guest, at, len)?)?)
+    }
+
     /// Makes a directory.
     ///
     /// # Errors
@@ -50,8 +61,7 @@ impl<S: Store, W: World> Context<S, W> {
         at: u32,
         len: u32,
     ) -> Result {
-        let dir = self.dir(fd, Rights::PATH_CREATE_DIRECTORY)?;
-        let last = self.fs.beneath(&ME, dir, path(guest, at, len)?)?;
+        let last = self.last(guest, (fd, Rights::PATH_CREATE_DIRECTORY), (at, len))?;
         if dots(&last) {
             return Err(Errno::Exists);
         }
@@ -72,8 +82,7 @@ impl<S: Store, W: World> Context<S, W> {
         at: u32,
         len: u32,
     ) -> Result {
-        let dir = self.dir(fd, Rights::PATH_REMOVE_DIRECTORY)?;
-        let last = self.fs.beneath(&ME, dir, path(guest, at, len)?)?;
+        let last = self.last(guest, (fd, Rights::PATH_REMOVE_DIRECTORY), (at, len))?;
         if &last.name[..] == b".." {
             return Err(Errno::NotEmpty);
         }
@@ -91,8 +100,7 @@ impl<S: Store, W: World> Context<S, W> {
         at: u32,
         len: u32,
     ) -> Result {
-        let dir = self.dir(fd, Rights::PATH_UNLINK_FILE)?;
-        let last = self.fs.beneath(&ME, dir, path(guest, at, len)?)?;
+        let last = self.last(guest, (fd, Rights::PATH_UNLINK_FILE), (at, len))?;
         if dots(&last) {
             return Err(Errno::IsDirectory);
         }

@@ -37,8 +37,8 @@ impl<S: Store, W: World> Context<S, W> {
     /// Waits until something of what is subscribed to has come; what has, to `out`, and how many that are to `count`.
     ///
     /// # Errors
-    /// `Invalid` for no subscriptions, or kinds of them that there are not; `Fault`. What is wrong with one of them is
-    /// told in its event.
+    /// `Invalid` for no subscriptions, or kinds of them that there are not; `Fault`, `NoMemory`. What is wrong with one
+    /// of them is told in its event.
     pub fn poll_oneoff<G: Guest + ?Sized>(
         &mut self,
         guest: &mut G,
@@ -53,7 +53,8 @@ impl<S: Store, W: World> Context<S, W> {
         guest.bytes(subscriptions, len * Subscription::SIZE as u32)?;
         guest.bytes_mut(out, len * Event::SIZE as u32)?;
         guest.bytes_mut(count, 4)?;
-        let mut found = Vec::with_capacity(len as usize);
+        let mut found = Vec::new();
+        found.try_reserve_exact(len as usize).map_err(|_| Errno::NoMemory)?;
         for index in 0..len {
             found.push(self.look(&subscription(guest, subscriptions, index)?)?);
         }

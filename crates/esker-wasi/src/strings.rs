@@ -21,6 +21,7 @@ impl Strings {
         if u32::try_from(end).is_err() {
             return Err(Errno::TooBig);
         }
+        self.bytes.try_reserve(len).map_err(|_| Errno::NoMemory)?;
         parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
         self.bytes.push(0);
         self.count += 1;

@@ -130,6 +130,9 @@ impl Table {
         if index >= DESCRIPTORS_MAX {
             return Err((Errno::TooManyFiles, descriptor));
         }
+        if free.is_none() && self.open.try_reserve(1).is_err() {
+            return Err((Errno::NoMemory, descriptor));
+        }
         match self.open.get_mut(index) {
             Some(place) => *place = Some(descriptor),
             None => self.open.push(Some(descriptor)),
