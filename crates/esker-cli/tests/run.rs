@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::wasm::{program, program_with_c};
+use common::wasm::{program, program_with_c, program_with_stack};
 use common::{ESKER, Scratch, done, errors, esker, text};
 
 /// `esker run` with something on standard input.
@@ -96,6 +96,25 @@ fn what_c_asks_of_files_holds_over_every_home() {
         assert!(told.ends_with(" checks, 0 failed\n"), "{home}: {told}");
     }
     assert_eq!(done(&esker(["ls", text(&volume)])), "");
+}
+
+/// Every call is answered, whatever it says, and the home is as sound as before.
+#[test]
+fn nonsense_is_answered_and_spoils_nothing() {
+    let Some(nonsense) = program_with_stack("nonsense", 32 << 20) else { return };
+    let scratch = Scratch::new();
+    let volume = scratch.path("x.vol");
+    done(&esker(["mkfs", text(&volume), "--size", "64M"]));
+    let cases = std::env::var("ESKER_CASES").map_or(8, |cases| cases.parse().unwrap());
+    for seed in 1..=cases {
+        let seed = seed.to_string();
+        for home in ["mem:", text(&volume)] {
+            let output = run(&[text(&nonsense), "--fs", home, "--", "20000", &seed], b"input");
+            let status = output.status.code();
+            assert_eq!(status, Some(0), "{seed} over {home}: {}", errors(&output));
+        }
+    }
+    done(&esker(["check", text(&volume)]));
 }
 
 #[test]

@@ -11,6 +11,8 @@ use esker_wasi_link::{PREFIX, link};
 use wasmi::{Caller, Engine, Extern, ExternType, Instance, Linker, Module, Store, Val};
 
 const PAGE: u64 = 64 * 1024;
+/// How long a stable memory may be, if nobody says otherwise.
+const STABLE_MAX: u64 = 1 << 30;
 const TARGET: &str = "wasm32-wasip1";
 const PREVIEW1: &str = "wasi_snapshot_preview1";
 /// As far as an interpreter gets without a compiler for C.
@@ -30,6 +32,8 @@ pub enum Cut {
 pub struct System {
     /// The stable memory.
     pub stable: Vec<u8>,
+    /// It grows no further, in bytes.
+    pub stable_max: u64,
     /// What was printed.
     pub said: Vec<u8>,
     /// The time, in nanoseconds.
@@ -38,6 +42,8 @@ pub struct System {
     pub asked: u64,
     /// Where the call that is under way ends, if it does not come to its own end before.
     pub cut: Option<Cut>,
+    /// The module is being brought up: it is told no time yet.
+    begins: bool,
 }
 
 /// A canister, as its system sees it.
@@ -67,10 +73,15 @@ fn system(linker: &mut Linker<System>) -> Result<(), wasmi::Error> {
         caller.data().stable.len() as u64 / PAGE
     })?;
     linker.func_wrap("ic0", "stable64_grow", |mut caller: Caller<'_, System>, pages: u64| {
-        let stable = &mut caller.data_mut().stable;
+        let System { stable, stable_max, .. } = caller.data_mut();
         let before = stable.len() as u64 / PAGE;
-        stable.resize(((before + pages) * PAGE) as usize, 0);
-        before
+        match before.checked_add(pages).and_then(|pages| pages.checked_mul(PAGE)) {
+            Some(size) if size <= *stable_max => {
+                stable.resize(size as usize, 0);
+                before
+            }
+            _ => u64::MAX,
+        }
     })?;
     let read = |mut caller: Caller<'_, System>, to: u64, from: u64, len: u64| {
         let (module, system) = both(&mut caller);
@@ -96,7 +107,11 @@ fn system(linker: &mut Linker<System>) -> Result<(), wasmi::Error> {
         if ends { Err(trap("cut off")) } else { Ok(()) }
     };
     linker.func_wrap("ic0", "stable64_write", write)?;
-    linker.func_wrap("ic0", "time", |caller: Caller<'_, System>| caller.data().now)?;
+    let time = |caller: Caller<'_, System>| match caller.data() {
+        System { begins: true, .. } => Err(trap("no time while a module is brought up")),
+        system => Ok(system.now),
+    };
+    linker.func_wrap("ic0", "time", time)?;
     let count = |mut caller: Caller<'_, System>, _: u32| {
         let asked = &mut caller.data_mut().asked;
         *asked += 1;
@@ -142,7 +157,8 @@ impl Canister {
     /// When it is no module.
     #[must_use]
     pub fn new(module: &[u8]) -> Self {
-        let system = System { now: 1_700_000_000_000_000_000, ..System::default() };
+        let now = 1_700_000_000_000_000_000;
+        let system = System { now, stable_max: STABLE_MAX, ..System::default() };
         let module = Module::new(&Engine::default(), module).expect("is a module");
         Self { module, running: None, system }
     }
@@ -155,11 +171,12 @@ impl Canister {
     fn running(&mut self) -> &mut (Store<System>, Instance) {
         self.running.get_or_insert_with(|| {
             let engine = self.module.engine();
-            let mut store = Store::new(engine, self.system.clone());
+            let mut store = Store::new(engine, System { begins: true, ..self.system.clone() });
             let mut linker = <Linker<System>>::new(engine);
             system(&mut linker).expect("is bound");
             bind(&mut linker, &self.module).expect("is bound");
             let instance = linker.instantiate_and_start(&mut store, &self.module);
+            store.data_mut().begins = false;
             (store, instance.expect("has all that it needs"))
         })
     }
@@ -286,15 +303,47 @@ pub fn example_without_features(package: &str, name: &str, target: &str) -> Vec<
 /// When one of them cannot be built.
 #[must_use]
 pub fn example_with_c(package: &str, name: &str, source: &Path) -> Vec<u8> {
+    let object = compiled(name, source);
+    let linked = format!("link-arg={}", object.display());
+    let compiler = ["--", "--cfg", "with_c", "-C", &linked];
+    let words = [&["rustc", "-p", package, "--example", name], &compiler[..]].concat();
+    built(&words, name, TARGET)
+}
+
+/// A module in C around the functions of a package, which is built as a library for that: it is called, and what its
+/// constructors do is in `_initialize`.
+///
+/// # Panics
+/// When something cannot be built.
+#[must_use]
+pub fn module_in_c(package: &str, source: &Path) -> Vec<u8> {
+    let words = ["rustc", "-p", package, "--lib", "--crate-type", "staticlib"];
+    run_cargo(&words, TARGET);
+    let library = format!("lib{}.a", package.replace('-', "_"));
+    let library = folder().join(TARGET).join("debug").join(library);
+    // What the compiler of Rust has for that: a linker, and a library of C.
+    let said = |words: &[&str]| {
+        let output = Command::new("rustc").args(words).output().expect("rustc runs").stdout;
+        PathBuf::from(String::from_utf8(output).expect("is text").trim())
+    };
+    let c = said(&["--print", "target-libdir", "--target", TARGET]).join("self-contained");
+    let own = said(&["--print", "target-libdir"]).with_file_name("bin");
+    let module = folder().join(format!("{package}-c.wasm"));
+    let mut linker = Command::new(own.join("rust-lld"));
+    linker.args(["-flavor", "wasm", "--entry", "_initialize", "-o"]).arg(&module);
+    linker.arg(c.join("crt1-reactor.o")).arg(compiled(package, source)).arg(library);
+    assert!(linker.arg(c.join("libc.a")).status().expect("links").success(), "{linker:?}");
+    std::fs::read(module).expect("was linked")
+}
+
+/// A file of C, compiled.
+fn compiled(name: &str, source: &Path) -> PathBuf {
     let object = folder().join(format!("{name}.o"));
     let mut clang = Command::new("clang");
     clang.args(["--target=wasm32-wasi", "-O1", "-isystem", HEADERS, "-c", "-o"]);
     clang.arg(&object).arg(source);
     assert!(clang.status().expect("clang runs").success(), "{clang:?}");
-    let linked = format!("link-arg={}", object.display());
-    let compiler = ["--", "--cfg", "with_c", "-C", &linked];
-    let words = [&["rustc", "-p", package, "--example", name], &compiler[..]].concat();
-    built(&words, name, TARGET)
+    object
 }
 
 fn root() -> PathBuf {
@@ -308,6 +357,12 @@ fn folder() -> PathBuf {
 
 /// Runs cargo; the example that it built.
 fn built(arguments: &[&str], name: &str, target: &str) -> Vec<u8> {
+    run_cargo(arguments, target);
+    let module = folder().join(target).join("debug/examples").join(format!("{name}.wasm"));
+    std::fs::read(module).expect("was built")
+}
+
+fn run_cargo(arguments: &[&str], target: &str) {
     let mut cargo = Command::new(env!("CARGO"));
     // What is behind `--` is for the compiler.
     let own = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
@@ -317,8 +372,6 @@ fn built(arguments: &[&str], name: &str, target: &str) -> Vec<u8> {
     cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     cargo.current_dir(root());
     assert!(cargo.status().expect("cargo runs").success(), "{cargo:?}");
-    let module = folder().join(target).join("debug/examples").join(format!("{name}.wasm"));
-    std::fs::read(module).expect("was built")
 }
 
 /// Calls a function of a module that has nobody else; what it answers.

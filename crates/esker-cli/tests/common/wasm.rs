@@ -12,6 +12,12 @@ pub fn program(name: &str) -> Option<PathBuf> {
     built("esker-wasi", name)
 }
 
+/// The same with so much stack, in bytes: its lowest addresses are never used.
+pub fn program_with_stack(name: &str, bytes: u64) -> Option<PathBuf> {
+    let stack = format!("link-arg=-zstack-size={bytes}");
+    make(&["rustc", "-p", "esker-wasi", "--example", name], &["-C", &stack])
+}
+
 /// The same of one that has a file of C beside it, where there is a compiler for that.
 pub fn program_with_c(name: &str, source: &str) -> Option<PathBuf> {
     let clang = Command::new("clang").arg("--version").output().is_ok();

@@ -12,6 +12,9 @@ use wasmi::Val;
 /// Where the module lies that the functions are linked into.
 const THROUGH: &str = "ESKER_THROUGH";
 
+/// Its stable memory is copied for each call.
+const STABLE_MAX: u64 = 4 << 20;
+
 const ERRNOS: &[Errno] = &[
     Errno::TooBig,
     Errno::Access,
@@ -87,6 +90,7 @@ impl<S: Store, W: World> Door<S, W> {
         let Some(path) = std::env::var_os(THROUGH) else { return Self::Here(here) };
         let mut canister = Canister::new(&std::fs::read(path).unwrap());
         canister.system.now += 1;
+        canister.system.stable_max = STABLE_MAX;
         canister.call("canister_init", &[]).unwrap();
         Self::Linked(Box::new(canister))
     }

@@ -53,7 +53,7 @@ impl World for Toy {
     }
 
     fn time(&mut self, _: Clock) -> u64 {
-        self.now += 1;
+        self.now = self.now.saturating_add(1);
         self.now
     }
 
