@@ -1,5 +1,7 @@
 //! The functions of WASI, exported under the names that `esker wasi-link` and `wasi2ic` redirect calls to.
 
+use core::hint::black_box;
+
 use crate::canister::trap;
 use crate::counted::counted;
 use crate::init::with;
@@ -22,6 +24,13 @@ macro_rules! export {
                 counted(stringify!($alone), || with(|program| program.$alone($($a),*)))
             }
         )*
+
+        /// Names them all, for linkers that leave out what nobody names, as those for C do.
+        pub fn keep() {
+            $(black_box($guest as *const ());)*
+            $(black_box($alone as *const ());)*
+            black_box(proc_exit as *const ());
+        }
     };
 }
 

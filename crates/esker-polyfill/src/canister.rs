@@ -1,14 +1,15 @@
 //! What a program has besides files: a canister's log and clock, and chance from a seed.
 //!
 //! Neighbours: `system` below is all of a canister that is used here; without the feature `ic` nothing of it is in the
-//! module, which has no log then, and the time that it is told.
+//! module, which has no log then, and the time that it is told. Where a canister's code is tested, on a machine that
+//! is no WebAssembly, the machine is the system.
 
 use std::cell::Cell;
 
 use esker::Time;
 use esker_wasi::{Clock, Result, Seeded, Stream, World};
 
-#[cfg(feature = "ic")]
+#[cfg(all(target_family = "wasm", feature = "ic"))]
 mod system {
     mod imports {
         #[link(wasm_import_module = "ic0")]
@@ -42,7 +43,7 @@ mod system {
     }
 }
 
-#[cfg(not(feature = "ic"))]
+#[cfg(all(target_family = "wasm", not(feature = "ic")))]
 mod system {
     pub const fn time() -> u64 {
         0
@@ -55,7 +56,27 @@ mod system {
     }
 }
 
-#[cfg(feature = "count_wasi_calls")]
+#[cfg(not(target_family = "wasm"))]
+mod system {
+    use std::io::Write as _;
+    use std::time::SystemTime;
+
+    pub fn time() -> u64 {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        since.ok().and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or(0)
+    }
+
+    pub fn log(line: &[u8]) {
+        // Nobody is there to be told that nobody reads it.
+        let _ = std::io::stdout().write_all(line);
+    }
+
+    pub fn trap(why: &str) -> ! {
+        panic!("{why}")
+    }
+}
+
+#[cfg(all(target_family = "wasm", feature = "count_wasi_calls"))]
 pub use system::instructions;
 pub use system::log;
 
@@ -76,6 +97,16 @@ pub fn set_clock(clock: fn() -> u64) {
 /// every exported function, in timers, and behind every `await` of a call.
 pub fn stand_still(at: Option<u64>) {
     STILL.set(at);
+}
+
+/// Does what may be done while the module is brought up, where a canister's system tells no time: it is 1970, unless
+/// it was told to stand still.
+pub fn untold<R>(act: impl FnOnce() -> R) -> R {
+    let told = STILL.get();
+    STILL.set(told.or(Some(0)));
+    let done = act();
+    STILL.set(told);
+    done
 }
 
 /// Nanoseconds from 1970.

@@ -22,14 +22,14 @@ pub fn reset_counter() {
 }
 
 /// Makes a call.
-#[cfg(not(feature = "count_wasi_calls"))]
+#[cfg(all(target_family = "wasm", not(feature = "count_wasi_calls")))]
 #[inline(always)]
 pub fn counted(_: &str, call: impl FnOnce() -> i32) -> i32 {
     call()
 }
 
 /// Makes a call, and counts it.
-#[cfg(feature = "count_wasi_calls")]
+#[cfg(all(target_family = "wasm", feature = "count_wasi_calls"))]
 pub fn counted(name: &str, call: impl FnOnce() -> i32) -> i32 {
     use crate::canister::{instructions, log};
 

@@ -13,7 +13,7 @@ use esker_embedded::mounted::Mounted;
 use esker_wasi::{Context, Errno, Seeded, Stream};
 use ic_stable_structures::memory_manager::{MemoryId, MemoryManager};
 
-use crate::canister::{Canister, Streams, now, trap};
+use crate::canister::{Canister, Streams, now, trap, untold};
 
 /// Files in any memory, some of them in memories of their own.
 pub type Files = Mounted<Home<Resident<Box<dyn Memory>>>>;
@@ -49,7 +49,7 @@ fn open(memory: Box<dyn Memory>) -> Result<Arc<Fs<Files>>, OpenError> {
 /// What a program does before anybody has said where its files are stays on the heap: its runtime asks what it was
 /// given before anything else runs.
 fn open_nowhere() -> Result<Arc<Fs<Files>>, OpenError> {
-    open(Box::new(Heap::new()))
+    untold(|| open(Box::new(Heap::new())))
 }
 
 impl State {
@@ -201,14 +201,25 @@ pub fn preopen(path: &str, name: &str) -> i32 {
     with(|program| program.give(path.as_bytes(), name.as_bytes()))
 }
 
-/// As [`init`] without an environment, for other languages.
+/// Gives the program one more argument, the first of which is its name: behind `init`, for a canister has none of its
+/// own. An errno, or 0.
+#[must_use]
+pub fn argument(word: &str) -> i32 {
+    with(|program| program.arg(word.as_bytes()))
+}
+
+/// As [`init`] without an environment, for other languages, whose constructors may call it: the root of new files is
+/// from 1970, for a canister's system tells no time then. Whoever calls it has all functions of WASI in his module.
 ///
 /// # Safety
 /// `seed` points to `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raw_init(seed: *const u8, len: usize) {
+    #[cfg(target_family = "wasm")]
+    crate::calls::keep();
     // SAFETY: whoever calls says so.
-    init(unsafe { borrowed(seed, len) }, &[]);
+    let seed = unsafe { borrowed(seed, len) };
+    untold(|| init(seed, &[]));
 }
 
 /// As [`init_seed`], for other languages.

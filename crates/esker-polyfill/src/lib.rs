@@ -5,36 +5,32 @@
 //! the embedded home; without the feature `ic` the same in any other module. Functions have the names that they have
 //! in `ic-wasi-polyfill`. Invariant: what a call that returned did is in the stable memory; what is here on the heap
 //! may be lost between any two calls.
+//!
+//! On a machine that is no WebAssembly all of it is there but the functions of WASI: tests of a canister's code are
+//! built, and their `std::fs` is the machine's.
 
 #[cfg(target_family = "wasm")]
 mod calls;
-#[cfg(target_family = "wasm")]
 mod canister;
-#[cfg(target_family = "wasm")]
+mod chunks;
 mod counted;
-#[cfg(all(target_family = "wasm", feature = "import"))]
+#[cfg(feature = "import")]
 mod import;
-#[cfg(target_family = "wasm")]
 mod init;
-#[cfg(target_family = "wasm")]
 mod mount;
 #[cfg(target_family = "wasm")]
 mod own;
 
-#[cfg(target_family = "wasm")]
 pub use canister::{set_clock, stand_still};
-#[cfg(target_family = "wasm")]
+pub use chunks::{ChunkSize, ChunkType, FS, FileSystem, Storage};
 pub use counted::{get_counter, reset_counter};
-#[cfg(target_family = "wasm")]
 pub use esker_wasi::Stream;
-#[cfg(all(target_family = "wasm", feature = "import"))]
+#[cfg(feature = "import")]
 pub use import::{ImportError, Imported, init_from_stable_fs};
-#[cfg(target_family = "wasm")]
 pub use init::{
-    init, init_seed, init_with_memory, init_with_memory_manager, preopen, raw_init, raw_init_seed,
-    set_input, set_output, try_init,
+    argument, init, init_seed, init_with_memory, init_with_memory_manager, preopen, raw_init,
+    raw_init_seed, set_input, set_output, try_init,
 };
-#[cfg(target_family = "wasm")]
 pub use mount::{
     MountedFileSizePolicy, init_memory_file, mount_memory_file, store_memory_file,
     unmount_memory_file,

@@ -1,6 +1,7 @@
 //! Files in memories of their own, under the names that ic-wasi-polyfill has for that.
 //!
-//! Below: `esker_embedded::mounted`. Invariant: mounts are not kept; who wants one after an upgrade makes it again.
+//! Below: `esker_embedded::mounted`. As there, whoever does not care what a function answers need not look. Invariant:
+//! mounts are not kept; who wants one after an upgrade makes it again.
 
 use esker::ground::Memory;
 use esker_embedded::mounted::{init_mounted, mount, store_mounted, unmount};
@@ -53,7 +54,6 @@ fn errno(error: MountError) -> Errno {
 
 /// Backs a file with a memory: what is written to it goes there, and is not limited by the files' own memory. The file
 /// is made if it is not there. An errno, or 0.
-#[must_use]
 pub fn mount_memory_file(
     file_name: &str,
     memory: Box<dyn ic_stable_structures::Memory>,
@@ -78,19 +78,16 @@ fn is_kept(memory: &impl Memory) -> bool {
 }
 
 /// The file has the bytes again that it had before it was mounted. An errno, or 0.
-#[must_use]
 pub fn unmount_memory_file(file_name: &str) -> i32 {
     with_files(|fs| Ok(unmount(fs, file_name.as_bytes()).map(drop)?))
 }
 
 /// The bytes that the file has itself become those of the memory. An errno, or 0.
-#[must_use]
 pub fn init_memory_file(file_name: &str) -> i32 {
     with_files(|fs| Ok(init_mounted(fs, file_name.as_bytes())?))
 }
 
 /// The bytes of the memory become those that the file has itself. An errno, or 0.
-#[must_use]
 pub fn store_memory_file(file_name: &str) -> i32 {
     with_files(|fs| Ok(store_mounted(fs, file_name.as_bytes())?))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use esker_proof::canister::{
     Canister, example, example_with, example_with_c, example_without_features, has_wasi,
-    has_wasi_c, linked, run_alone,
+    has_wasi_c, linked, module_in_c, run_alone,
 };
 
 /// Bytes of a WebAssembly page.
@@ -115,6 +115,16 @@ fn calls_are_counted_time_is_told_and_files_may_be_on_the_heap() {
 }
 
 #[test]
+fn who_comes_from_the_peer_finds_every_name() {
+    if !has_wasi() {
+        return;
+    }
+    let mut canister = Canister::new(&linked(&example("esker-polyfill", "names")));
+    canister.call("canister_init", &[]).unwrap();
+    assert_eq!(canister.said(), "by the manager's memory\ntmp\n");
+}
+
+#[test]
 fn what_c_asks_of_files_holds_in_a_canister() {
     if !has_wasi_c() {
         return;
@@ -127,6 +137,22 @@ fn what_c_asks_of_files_holds_in_a_canister() {
     let said = canister.said();
     assert_eq!(failed, Ok(0), "{said}");
     assert!(said.ends_with(" checks, 0 failed\n"), "{said}");
+}
+
+/// Its constructor brings the files up, as C++ does whose canisters come from the peer: at a time when the system does
+/// not tell the time.
+#[test]
+fn a_canister_in_c_begins_with_its_constructors() {
+    if !has_wasi_c() {
+        return;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/letters.c");
+    let mut canister = Canister::new(&linked(&module_in_c("esker-polyfill", &source)));
+    for lines in 1..=3 {
+        canister.call("canister_update write", &[]).unwrap();
+        assert_eq!(canister.said(), format!("{lines} lines\n"));
+        canister.upgrade();
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! knows nothing of WASI.
 //!
 //! Above: `esker wasi-link`. The functions are those that the module exports under the names of WASI with
-//! [`PREFIX`] before them, as `esker-polyfill` does, and `ic-wasi-polyfill`. Invariant: what goes out is valid if what
+//! [`PREFIX`] before them, as `esker-polyfill` does, and `ic-wasi-polyfill`; or that have such a name for people, if a
+//! linker for C exported none. Invariant: what goes out is valid if what
 //! came in was, and does the same but for the calls that were redirected.
 
 mod redirect;
@@ -91,7 +92,9 @@ impl From<wasmparser::BinaryReaderError> for Error {
 }
 
 /// Links a module: every import of WASI preview 1 whose function is linked in is redirected to it and taken away, with
-/// the export. An export `_start` becomes `_initialize`: a canister is called, and does not run to an end.
+/// the export. A canister is called, and does not run to an end: an export `_start` becomes `_initialize`. Nobody calls
+/// that of a module which is called, either: what was exported as `_initialize` begins by itself from now on, when the
+/// module is brought up, as constructors of C do.
 ///
 /// # Errors
 /// See [`Error`].

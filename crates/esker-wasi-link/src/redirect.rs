@@ -2,7 +2,9 @@
 //! whoever names one names it by that.
 
 use wasm_encoder::reencode::{Error as Reencoding, Reencode, utils};
-use wasm_encoder::{ExportKind, ExportSection, ImportSection, Module, NameMap, NameSection};
+use wasm_encoder::{
+    ExportKind, ExportSection, ImportSection, Module, NameMap, NameSection, SectionId, StartSection,
+};
 use wasmparser::{
     CustomSectionReader, ExportSectionReader, ExternalKind, ImportSectionReader, Name, Parser,
 };
@@ -19,6 +21,9 @@ pub struct Redirect {
     /// Whether a function is an import that goes.
     gone: Vec<bool>,
     rename_start: bool,
+    /// The function that begins, exported until now; and whether it is still to be said.
+    begins: Option<u32>,
+    begin: Option<u32>,
 }
 
 impl Redirect {
@@ -33,7 +38,8 @@ impl Redirect {
         for found in &plan.redirected {
             numbers[found.from as usize] = numbers[found.to as usize];
         }
-        Self { numbers, gone, rename_start: !survey.has_initialize }
+        let begins = survey.begins().filter(|_| !plan.redirected.is_empty());
+        Self { numbers, gone, rename_start: !survey.has_initialize(), begins, begin: begins }
     }
 
     pub fn module(mut self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
@@ -77,6 +83,23 @@ impl Reencode for Redirect {
         Ok(())
     }
 
+    fn intersperse_section_hook(
+        &mut self,
+        module: &mut Module,
+        _: Option<SectionId>,
+        before: Option<SectionId>,
+    ) -> Outcome {
+        use SectionId::{Code, Data, DataCount, Element};
+
+        if let None | Some(Element | DataCount | Code | Data) = before
+            && let Some(function) = self.begin.take()
+        {
+            let function_index = self.function_index(function)?;
+            module.section(&StartSection { function_index });
+        }
+        Ok(())
+    }
+
     fn parse_export_section(
         &mut self,
         exports: &mut ExportSection,
@@ -86,6 +109,9 @@ impl Reencode for Redirect {
             let export = export?;
             let function = export.kind == ExternalKind::Func;
             if function && export.name.starts_with(PREFIX) {
+                continue;
+            }
+            if function && export.name == "_initialize" && self.begins.is_some() {
                 continue;
             }
             if function && export.name == "_start" && self.rename_start {

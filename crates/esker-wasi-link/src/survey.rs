@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use wasmparser::{ExternalKind, FuncType, FunctionBody, Operator, Parser, Payload, TypeRef};
+use wasmparser::{
+    ExternalKind, FuncType, FunctionBody, KnownCustom, Name, NameSectionReader, Operator, Parser,
+    Payload, TypeRef,
+};
 
 use crate::{Error, Left, PREFIX, PREVIEW1, Why};
 
@@ -28,7 +31,9 @@ pub struct Survey {
     wrapped: BTreeMap<u32, Wrapped>,
     /// Bodies so far.
     bodies: u32,
-    pub has_initialize: bool,
+    /// The function that is exported as `_initialize`.
+    initialize: Option<u32>,
+    has_start: bool,
 }
 
 /// A function that only calls another one with its own arguments. A linker wraps so what is exported from a module that
@@ -56,9 +61,29 @@ pub struct Plan {
     pub left: Vec<Left>,
 }
 
+fn is_plain(kind: &FuncType) -> bool {
+    kind.params().is_empty() && kind.results().is_empty()
+}
+
+/// Functions that are linked in and not exported, as a linker for C leaves them: by their names for people. What is
+/// wrong with these is nobody's loss.
+fn linked_by_name(names: NameSectionReader<'_>) -> Vec<(String, u32)> {
+    let mut found = Vec::new();
+    for names in names.into_iter().map_while(Result::ok) {
+        let Name::Function(functions) = names else { continue };
+        for naming in functions.into_iter().map_while(Result::ok) {
+            if let Some(name) = naming.name.strip_prefix(PREFIX) {
+                found.push((name.to_owned(), naming.index));
+            }
+        }
+    }
+    found
+}
+
 impl Survey {
     pub fn of(module: &[u8]) -> Result<Self, Error> {
         let mut found = Self::default();
+        let mut named = Vec::new();
         for payload in Parser::new(0).parse_all(module) {
             match payload? {
                 Payload::TypeSection(section) => {
@@ -91,14 +116,17 @@ impl Survey {
                 Payload::ExportSection(section) => {
                     for export in section {
                         let export = export?;
-                        found.has_initialize |= export.name == "_initialize";
-                        if export.kind == ExternalKind::Func
-                            && let Some(name) = export.name.strip_prefix(PREFIX)
-                        {
+                        if export.kind != ExternalKind::Func {
+                            continue;
+                        }
+                        if let Some(name) = export.name.strip_prefix(PREFIX) {
                             found.linked_in.insert(name.to_owned(), export.index);
+                        } else if export.name == "_initialize" {
+                            found.initialize = Some(export.index);
                         }
                     }
                 }
+                Payload::StartSection { .. } => found.has_start = true,
                 Payload::CodeSectionEntry(body) => {
                     let index = found.imported + found.bodies;
                     found.bodies += 1;
@@ -108,25 +136,45 @@ impl Survey {
                         found.wrapped.insert(index, wrapped);
                     }
                 }
+                Payload::CustomSection(section) => {
+                    if let KnownCustom::Name(names) = section.as_known() {
+                        named = linked_by_name(names);
+                    }
+                }
                 _ => {}
             }
         }
         found.unwrap_all();
+        for (name, index) in named {
+            found.linked_in.entry(name).or_insert(index);
+        }
         Ok(found)
+    }
+
+    /// Whether something is exported as `_initialize`.
+    pub const fn has_initialize(&self) -> bool {
+        self.initialize.is_some()
+    }
+
+    /// What shall run when the module is brought up, and does not yet: a canister's system calls no `_initialize`.
+    pub fn begins(&self) -> Option<u32> {
+        let begin = self.initialize.filter(|_| !self.has_start)?;
+        self.kind(begin).filter(|kind| is_plain(kind)).map(|_| begin)
+    }
+
+    fn kind(&self, function: u32) -> Option<&FuncType> {
+        self.types.get(*self.functions.get(function as usize)? as usize)?.as_ref()
     }
 
     /// What a function wraps, if that is all that it does.
     fn unwrap(&self, index: u32, body: &FunctionBody<'_>) -> Result<Option<Wrapped>, Error> {
-        let kind =
-            |index: u32| self.types.get(*self.functions.get(index as usize)? as usize)?.as_ref();
         let plain = |operator: &Operator<'_>| match *operator {
-            Operator::Call { function_index } => Some(function_index).filter(|index| {
-                kind(*index)
-                    .is_some_and(|kind| kind.params().is_empty() && kind.results().is_empty())
-            }),
+            Operator::Call { function_index } => {
+                Some(function_index).filter(|index| self.kind(*index).is_some_and(is_plain))
+            }
             _ => None,
         };
-        let Some(own) = kind(index) else { return Ok(None) };
+        let Some(own) = self.kind(index) else { return Ok(None) };
         let mut operators = body.get_operators_reader()?;
         let mut next = operators.read()?;
         let before = plain(&next);
@@ -145,7 +193,7 @@ impl Survey {
         if behind.is_some() {
             next = operators.read()?;
         }
-        let whole = matches!(next, Operator::End) && kind(function) == Some(own);
+        let whole = matches!(next, Operator::End) && self.kind(function) == Some(own);
         Ok(whole.then_some(Wrapped { before, function, behind }))
     }
 

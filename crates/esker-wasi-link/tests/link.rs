@@ -55,6 +55,52 @@ fn calls_lead_to_what_is_linked_in_and_others_where_they_did() {
     }
 }
 
+/// As a linker for C leaves a module that is called: nothing that is linked in is exported, and what constructors do is
+/// in a function that nobody of a canister's system calls.
+fn reactor(more: &str) -> Vec<u8> {
+    module(&format!(
+        r#"(module
+        (import "wasi_snapshot_preview1" "sched_yield" (func $yield (result i32)))
+        (global $begun (mut i32) (i32.const 0))
+        (func $__ic_custom_sched_yield (result i32) (i32.const 7))
+        (func $begin (global.set $begun (i32.add (global.get $begun) (call $yield))))
+        (func (export "work") (result i32) (i32.add (global.get $begun) (call $yield)))
+        (export "_initialize" (func $begin))
+        (memory 1) (data (i32.const 0) "bytes") {more})"#
+    ))
+}
+
+#[test]
+fn what_c_begins_with_begins_and_what_is_linked_in_is_found_by_its_name() {
+    let run = |bytes: &[u8]| {
+        let engine = Engine::default();
+        let module = Module::new(&engine, bytes).unwrap();
+        let mut exports: Vec<_> = module.exports().map(|export| export.name().to_owned()).collect();
+        exports.sort();
+        let mut store = Store::new(&engine, ());
+        let instance = <Linker<()>>::new(&engine).instantiate_and_start(&mut store, &module);
+        let work = instance.unwrap().get_typed_func::<(), i32>(&store, "work").unwrap();
+        (exports.join(" "), work.call(&mut store, ()).unwrap())
+    };
+    let linked = link(&reactor("")).unwrap();
+    assert_eq!(
+        (&linked.redirected[..], &linked.left[..]),
+        (&["sched_yield".to_owned()][..], &[][..])
+    );
+    assert_eq!(run(&linked.module), ("work".to_owned(), 14));
+    // What begins already stays, and so does what is exported; a module that needs nothing is left alone.
+    let linked = link(&reactor("(func $own) (start $own)")).unwrap();
+    assert_eq!(run(&linked.module), ("_initialize work".to_owned(), 7));
+    let again = link(&linked.module).unwrap();
+    assert_eq!(run(&again.module), ("_initialize work".to_owned(), 7));
+    // A name alone says nothing: what has it must be such a function.
+    let other = r#"(module
+        (import "wasi_snapshot_preview1" "sched_yield" (func (result i32)))
+        (func $__ic_custom_sched_yield (param i32)))"#;
+    let linked = link(&module(other)).unwrap_err();
+    assert_eq!(linked, Error::NothingLinkedIn);
+}
+
 /// As a linker wraps what is exported: each call from outside counts, and so does what it does inside.
 fn wrapped(last: &str) -> Vec<u8> {
     module(&format!(

@@ -17,7 +17,8 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 #[derive(Args)]
 #[command(after_help = "\
 Only WASI preview 1 is redirected. What of WASI cannot be is left, and named with its reason; the
-exit status is 5 then. An export _start becomes _initialize.
+exit status is 5 then. An export _start becomes _initialize; what was _initialize, where
+constructors of C are, runs by itself from now on, when the module is brought up.
 
 Example:
   cargo build --release --target wasm32-wasip1

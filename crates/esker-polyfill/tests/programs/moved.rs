@@ -98,11 +98,13 @@ mod canister {
     /// Streams that lead to the program itself, and a directory under another name.
     #[unsafe(export_name = "canister_update streams")]
     extern "C" fn streams() {
-        use esker_polyfill::{Stream, preopen, set_input, set_output};
+        use esker_polyfill::{Stream, argument, preopen, set_input, set_output};
         thread_local! {
             static SEEN: RefCell<Vec<(Stream, String)>> = const { RefCell::new(Vec::new()) };
         }
         assert_eq!((preopen("/data", "/elsewhere"), preopen("/nowhere", "/x")), (0, 44));
+        assert_eq!((argument("name"), argument("one"), argument("a\0b")), (0, 0, 28));
+        assert_eq!(std::env::args().collect::<Vec<_>>(), ["name", "one"]);
         set_output(|stream, bytes| {
             let text = String::from_utf8_lossy(bytes).into_owned();
             SEEN.with_borrow_mut(|seen| seen.push((stream, text)));
