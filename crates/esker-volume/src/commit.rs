@@ -600,20 +600,21 @@ impl<D: Device> Volume<D> {
         }
     }
 
-    /// Before the first commit after opening: what an earlier one left is made safe, and a zone that was written
+    /// Before a commit. Before the first after opening what an earlier one left is made safe, and a zone that was written
     /// further than its last whole part is left.
     pub(crate) fn prepare(&self, log: &mut Log) -> Result<()> {
-        if !log.fresh {
-            return self.settle_in_time(log);
+        if log.fresh {
+            self.barrier(log)?;
+            self.leave_others(log)?;
+            let written = self.device.written(self.place(log.physical))?;
+            if written.is_some_and(|written| written != log.at) {
+                self.relocate(log, false)?;
+            }
+            log.fresh = false;
         }
-        self.barrier(log)?;
-        self.leave_others(log)?;
-        let written = self.device.written(self.place(log.physical))?;
-        if written.is_some_and(|written| written != log.at) {
-            self.relocate(log, false)?;
-        }
-        log.fresh = false;
-        self.settle_in_time(log)
+        self.settle_in_time(log)?;
+        self.proclaim_in_time(log);
+        Ok(())
     }
 
     fn attempt(&self, log: &mut Log, source: &dyn Source) -> (Result<Delta>, bool) {

@@ -42,6 +42,7 @@ pub mod mkfs;
 pub mod part;
 #[cfg(test)]
 mod planted;
+mod proclaim;
 mod promised;
 pub mod recent;
 mod recovery;

@@ -68,6 +68,8 @@ pub(crate) struct Log {
     pub home: (u32, u64),
     /// Which of the segments of each pair has the one that counts.
     pub safe_home: u32,
+    /// The segment in which the log ended when that was written.
+    pub told: u64,
     /// Segments that the log since the superblock lies in, the open one last.
     pub since: Vec<Physical>,
     /// The round of settling that is under way.

@@ -17,11 +17,24 @@ use crate::stack::State;
 use crate::superblock::Superblock;
 use crate::volume::{Options, Volume};
 
-/// Bytes that are looked at together behind the end of the log.
-const LOOK_LEN: usize = 1 << 20;
+/// Bytes that are looked at together around the end of the log.
+const LOOK_LEN: usize = 128 << 10;
+/// Bytes before the end in which something may begin that lies on what came next: as much as a part, at most.
+const BEFORE_LEN: u64 = 2 << 20;
+/// Bytes behind it in which there is a head, if two parts in a row are damaged and others follow.
+const BEHIND_LEN: u64 = 2 * BEFORE_LEN;
 
 /// A superblock that counts, and where it lies: which segment of a pair, which step.
 type Found = (Superblock, (u32, u64));
+
+/// The newest commit that was safe when this was written, whatever it is and wherever it should be; 0: it says nothing.
+fn told(unit: &[u8], uuid: &[u8; 16]) -> u64 {
+    if unit.starts_with(&MAGIC) {
+        return PartHead::parse(unit, uuid).map_or(0, |head| head.durable);
+    }
+    let superblock = Superblock::parse(unit).ok().filter(|found| found.uuid == *uuid);
+    superblock.map_or(0, |found| found.proven)
+}
 
 /// The superblocks of one segment; of a device that is read for the first time, just the one at `at`.
 fn superblock_at(device: &impl Device, at: u64) -> Result<Superblock> {
@@ -62,13 +75,14 @@ pub fn is_there(device: &impl Device) -> bool {
     any(device).is_ok()
 }
 
-/// The newest superblock.
-fn newest(device: &impl Device) -> Result<Found> {
+/// The newest superblock, and the newest commit that anything among the superblocks says was safe: a part may lie there
+/// that went astray.
+pub(crate) fn newest(device: &impl Device) -> Result<(Found, u64)> {
     let one = any(device)?;
     if device.geometry().size < one.size {
         return Err(Damage::Shortened.into());
     }
-    let mut best: Option<Found> = None;
+    let (mut best, mut proven): (Option<Found>, _) = (None, 0);
     let mut bytes = vec![0; (one.steps() * SUPERBLOCK_STEP) as usize];
     for number in 0..one.homes() {
         if let Err(error) = device.read(u64::from(number) * one.segment_len, &mut bytes) {
@@ -77,6 +91,8 @@ fn newest(device: &impl Device) -> Result<Found> {
             }
             continue;
         }
+        let units = bytes.chunks(one.unit as usize);
+        proven = units.fold(proven, |proven, unit| told(unit, &one.uuid).max(proven));
         for (step, bytes) in (0..).zip(bytes.chunks(SUPERBLOCK_STEP as usize)) {
             let Ok(found) = Superblock::parse(bytes) else { continue };
             let same = found.uuid == one.uuid && found.segment_len == one.segment_len;
@@ -86,7 +102,7 @@ fn newest(device: &impl Device) -> Result<Found> {
             }
         }
     }
-    best.ok_or_else(|| Damage::NoVolume.into())
+    best.map(|best| (best, proven)).ok_or_else(|| Damage::NoVolume.into())
 }
 
 /// A part that was found.
@@ -99,6 +115,8 @@ struct Part {
 struct Walk<'a, D> {
     device: &'a D,
     superblock: Superblock,
+    /// The newest commit that the superblocks, and whatever lies among them, say was safe.
+    proven: u64,
     /// Parts in their order, each naming the one before it.
     parts: Vec<Part>,
 }
@@ -177,7 +195,7 @@ impl<D: Device> Walk<'_, D> {
     /// The newest commit that is proven safe by what came after it.
     fn proven(&self) -> u64 {
         let heads = self.parts.iter().map(|part| part.head.durable);
-        heads.max().unwrap_or(0).max(self.superblock.proven)
+        heads.max().unwrap_or(0).max(self.proven)
     }
 
     /// Whether all bytes of a part are as they were written.
@@ -219,33 +237,35 @@ impl<D: Device> Walk<'_, D> {
         commits
     }
 
-    /// Whether something behind the end proves that a commit is missing.
-    fn lost(&self, sequence: u64) -> Result<bool> {
-        let (physical, segment, at, next) = self.end();
+    /// The newest commit that anything near the end of the log says was safe: parts behind one whose head is damaged,
+    /// and what lies in the place of such a part.
+    fn told_near_end(&self) -> Result<u64> {
+        let (physical, _, at, next) = self.end();
+        let mut newest =
+            self.told_between(physical, at.saturating_sub(BEFORE_LEN), at + BEHIND_LEN)?;
+        for physical in next {
+            newest = newest.max(self.told_between(physical, 0, BEHIND_LEN)?);
+        }
+        Ok(newest)
+    }
+
+    /// The same of a range of a stretch.
+    fn told_between(&self, physical: Physical, from: u64, to: u64) -> Result<u64> {
         let own = &self.superblock;
-        let proves = |head: &PartHead| head.segment >= segment && head.durable > sequence;
         let begin = u64::from(physical.0) * own.segment_len;
         // Behind its write pointer a zone holds nothing.
         let written = self.device.written(begin)?.unwrap_or(own.segment_room);
-        let end = written.clamp(at, own.segment_room);
-        let mut rest = vec![0; LOOK_LEN.min((end - at) as usize)];
-        for from in (at..end).step_by(LOOK_LEN) {
-            rest.truncate((end - from) as usize);
-            self.device.read(begin + from, &mut rest)?;
-            for unit in rest.chunks(own.unit as usize) {
-                if unit.starts_with(&MAGIC)
-                    && PartHead::parse(unit, &own.uuid).is_some_and(|head| proves(&head))
-                {
-                    return Ok(true);
-                }
+        let end = to.min(written).min(own.segment_room);
+        let (mut newest, mut bytes) = (0, vec![0; LOOK_LEN]);
+        for at in (from..end).step_by(LOOK_LEN) {
+            bytes.truncate((end - at) as usize);
+            // What cannot be read tells nothing. Where the next part would be was read before.
+            if self.device.read(begin + at, &mut bytes).is_ok() {
+                let units = bytes.chunks(own.unit as usize);
+                newest = units.fold(newest, |newest, unit| told(unit, &own.uuid).max(newest));
             }
         }
-        for physical in next {
-            if self.head_at(physical, 0)?.is_some_and(|head| proves(&head)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(newest)
     }
 }
 
@@ -272,9 +292,9 @@ fn root_of(device: &impl Device, superblock: &Superblock) -> Result<(State, Segm
 /// # Errors
 /// `Damaged`, `Stone` for what is wrong with the volume; what the device says.
 pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
-    let (superblock, home) = newest(&device)?;
+    let ((superblock, home), proven) = newest(&device)?;
     let (mut state, mut segments) = root_of(&device, &superblock)?;
-    let mut walk = Walk { device: &device, superblock, parts: Vec::new() };
+    let mut walk = Walk { device: &device, superblock, proven, parts: Vec::new() };
     walk.run()?;
     walk.doubt()?;
     let commits = walk.commits();
@@ -282,7 +302,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     let sequence =
         last.checked_sub(1).map_or(superblock.sequence, |at| walk.parts[at].head.sequence);
     let tried = walk.parts.iter().map(|part| part.head.sequence).max().unwrap_or(0).max(sequence);
-    if walk.proven() > sequence || walk.lost(sequence)? {
+    if walk.proven() > sequence || walk.told_near_end()? > sequence {
         return Err(Damage::LostCommit.into());
     }
     let mut since = vec![Physical(superblock.log_physical)];
@@ -332,6 +352,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         superblock,
         home,
         safe_home: home.0,
+        told: superblock.log_segment,
         since,
         round: None,
         idle,

@@ -14,7 +14,6 @@ use esker_stone::{PageRef, Sealed, tree};
 
 use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
-use crate::limits::SUPERBLOCK_STEP;
 use crate::log::{Log, Round};
 use crate::merge::{Fresh, Range, leaves, rows};
 use crate::part::{PartHead, TABLES, append_page};
@@ -389,46 +388,6 @@ impl<D: Device> Volume<D> {
                 let _ = self.device.discard(self.place(physical), self.shape.segment_len);
             }
         }
-        Ok(())
-    }
-
-    /// Where the next superblock goes.
-    fn next_home(&self, log: &Log) -> Result<(u32, u64)> {
-        let (which, step) = log.home;
-        let mut next =
-            if step + 1 < self.shape.steps() { (which, step + 1) } else { (1 - which, 0) };
-        for copy in 0..self.shape.copies {
-            let written = self.device.written(self.place(Physical(2 * copy + next.0)))?;
-            // A zone in which a superblock was torn, or failed, cannot go on.
-            if next.1 > 0 && written.is_some_and(|written| written != next.1 * SUPERBLOCK_STEP) {
-                next = (1 - which, 0);
-            }
-        }
-        // The one that counts is never begun again.
-        if next.1 == 0 && next.0 == log.safe_home {
-            return Err(Fault::Io(None).into());
-        }
-        Ok(next)
-    }
-
-    /// Writes the successor of the superblock, and makes it safe.
-    fn put_superblock(&self, log: &mut Log, superblock: &Superblock) -> Result<()> {
-        let next = self.next_home(log)?;
-        let mut bytes = vec![0; SUPERBLOCK_STEP as usize];
-        bytes[..Superblock::SIZE].copy_from_slice(&superblock.sealed());
-        // Whatever comes of it, this place and this generation are used up.
-        let before = std::mem::replace(&mut log.home, next);
-        log.superblock.generation = superblock.generation;
-        for copy in 0..self.shape.copies {
-            let at = self.place(Physical(2 * copy + next.0));
-            if next.1 == 0 && self.device.geometry().zones.is_some() {
-                self.leave(Physical(2 * copy + before.0));
-                self.device.discard(at, self.shape.segment_len)?;
-            }
-            self.device.write(at + next.1 * SUPERBLOCK_STEP, &bytes)?;
-        }
-        self.device.flush()?;
-        log.safe_home = next.0;
         Ok(())
     }
 }

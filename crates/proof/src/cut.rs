@@ -17,6 +17,7 @@ use esker_stone::rows::names::Named;
 use esker_stone::{Codec, Setting};
 use esker_volume::device::{Device, Fault, Zones};
 use esker_volume::limits::SEGMENTS_MIN;
+use esker_volume::part;
 use esker_volume::rows::Numbers;
 use esker_volume::{Error, Making, Options, Sink, Source, Volume, make, open};
 
@@ -372,6 +373,8 @@ impl History {
             history.safe.push(synced);
             history.mark(&model, &device, number + 1);
         }
+        // What it says is not needed to find what was made safe.
+        let _ = volume.home().volume().close();
         history.ops = device.ops();
         (history, device)
     }
@@ -475,6 +478,7 @@ impl History {
         let writes = (0..).zip(&self.ops).filter(|(_, op)| matches!(op, Op::Write(_)));
         let writes: Vec<_> = writes.collect();
         let (mut told, mut same) = (0, 0);
+        let count = if writes.is_empty() { 0 } else { count };
         for _ in 0..count {
             let (number, _) = *chance.pick(&writes);
             let (_, other) = *chance.pick(&writes);
@@ -495,12 +499,38 @@ impl History {
         Ok((told, same))
     }
 
-    /// Whether a volume that came to harm says so; if not, it must show what it did.
+    /// Turns a bit round in the head of each part of the log, one at a time; how many were told of, and how many did no
+    /// harm.
+    ///
+    /// # Errors
+    /// The first that made a volume show what it should not, in words.
+    pub fn behead(&self, shape: &Shape, seed: u64) -> Result<(u64, u64), String> {
+        let medium = self.end(shape, |_, _| None);
+        let mut chance = Chance::new(seed);
+        let (mut told, mut same) = (0, 0);
+        for op in &self.ops {
+            let Op::Write(Write { at, bytes }) = op else { continue };
+            let mut there = vec![0; bytes.len()];
+            medium.read(*at, &mut there);
+            if !bytes.starts_with(&part::MAGIC) || there != bytes[..] {
+                continue;
+            }
+            let mut medium = medium.clone();
+            medium.rot(at * 8 + chance.below(part::PartHead::SIZE as u64 * 8));
+            let noticed = self.is_noticed(shape, medium);
+            if noticed.map_err(|why| format!("the head at {at}: {why}"))? {
+                told += 1
+            } else {
+                same += 1
+            }
+        }
+        Ok((told, same))
+    }
+
+    /// Whether a volume that was closed and came to harm says so; if not, it must show what it did.
     fn is_noticed(&self, shape: &Shape, medium: Medium) -> Result<bool, String> {
-        // Of the last commit nothing says that it was safe: without it the volume is as it was before.
         let wrote = |step: &usize| self.safe[*step] && self.marks[*step] < self.marks[step + 1];
-        let safe: Vec<_> = (0..self.safe.len()).filter(wrote).collect();
-        let least = safe.iter().rev().nth(1).map_or(0, |step| step + 1);
+        let least = (0..self.safe.len()).rev().find(wrote).map_or(0, |step| step + 1);
         let device = shape.device(medium);
         let shown = shape.open(&device, false).map_err(|error| format!("{error:?}"));
         let Ok(shown) = shown.and_then(|volume| print(&volume)) else { return Ok(true) };

@@ -113,6 +113,25 @@ fn no_write_that_goes_astray_is_taken_for_another() {
     told_or_harmless("writes were missed", |history, shape, seed| history.stray(shape, 200, seed));
 }
 
+/// The head of any part is damaged, of small commits and of such as fill stretches: what came after it is missed.
+#[test]
+fn no_damaged_head_hides_what_came_after() {
+    let lens = [100, 150_000, 3_000, 400_000, 90_000, 127_000, 1, 60_000];
+    let mut steps = "open 0 f read+write+create 0644\n".to_owned();
+    for number in 0..40 {
+        let (at, len) = (number * 7_000, lens[number % lens.len()]);
+        steps += &format!("write 0 {at} {len} {number}\n");
+    }
+    let script = steps.parse().expect("a script");
+    for shape in &SHAPES {
+        let history = History::run(shape, &script, seed(), 1);
+        let (told, same) =
+            history.behead(shape, seed()).unwrap_or_else(|why| panic!("{}: {why}", shape.name));
+        println!("{}: {told} heads were missed, {same} did no harm", shape.name);
+        assert!(told > 0);
+    }
+}
+
 /// Does harm to what scripts left, in every shape: some of it is told, some changes nothing, and none is shown.
 fn told_or_harmless(
     what: &str,

@@ -66,5 +66,9 @@ fn tell(name: &str, written: Result<(), Error>) {
 pub fn finish(fs: &Writable, name: &str) -> bool {
     let written = fs.store().write();
     tell(name, written);
+    if written.is_ok() {
+        // All is safe without it.
+        let _ = fs.store().volume().close();
+    }
     written.is_ok()
 }

@@ -1,0 +1,86 @@
+//! Writing superblocks: where the next one goes, and one that only says how far the log is safe.
+//!
+//! Above: `settle`, `commit`. Below: the device. Invariant: the superblock that counts is never written over, and its
+//! stretch not begun again; that a commit was safe is said somewhere else than where its parts lie.
+
+use crate::device::{Device, Fault};
+use crate::error::Result;
+use crate::limits::SUPERBLOCK_STEP;
+use crate::log::Log;
+use crate::segments::Physical;
+use crate::superblock::Superblock;
+use crate::volume::Volume;
+
+impl<D: Device> Volume<D> {
+    /// Where the next superblock goes.
+    fn next_home(&self, log: &Log) -> Result<(u32, u64)> {
+        let (which, step) = log.home;
+        let mut next =
+            if step + 1 < self.shape.steps() { (which, step + 1) } else { (1 - which, 0) };
+        for copy in 0..self.shape.copies {
+            let written = self.device.written(self.place(Physical(2 * copy + next.0)))?;
+            // A zone in which a superblock was torn, or failed, cannot go on.
+            if next.1 > 0 && written.is_some_and(|written| written != next.1 * SUPERBLOCK_STEP) {
+                next = (1 - which, 0);
+            }
+        }
+        // The one that counts is never begun again.
+        if next.1 == 0 && next.0 == log.safe_home {
+            return Err(Fault::Io(None).into());
+        }
+        Ok(next)
+    }
+
+    /// Writes the successor of the superblock, and makes it safe.
+    pub(crate) fn put_superblock(&self, log: &mut Log, superblock: &Superblock) -> Result<()> {
+        let next = self.next_home(log)?;
+        let mut bytes = vec![0; SUPERBLOCK_STEP as usize];
+        bytes[..Superblock::SIZE].copy_from_slice(&superblock.sealed());
+        // Whatever comes of it, this place and this generation are used up.
+        let before = std::mem::replace(&mut log.home, next);
+        log.superblock.generation = superblock.generation;
+        for copy in 0..self.shape.copies {
+            let at = self.place(Physical(2 * copy + next.0));
+            if next.1 == 0 && self.device.geometry().zones.is_some() {
+                self.leave(Physical(2 * copy + before.0));
+                self.device.discard(at, self.shape.segment_len)?;
+            }
+            self.device.write(at + next.1 * SUPERBLOCK_STEP, &bytes)?;
+        }
+        self.device.flush()?;
+        log.safe_home = next.0;
+        log.told = log.segment;
+        Ok(())
+    }
+
+    /// Says on the device how far the log is safe, whatever becomes of its parts.
+    fn proclaim(&self, log: &mut Log) -> Result<()> {
+        let (generation, epoch) = (log.superblock.generation + 1, log.epoch);
+        let superblock = Superblock { generation, epoch, proven: log.sequence, ..log.superblock };
+        self.put_superblock(log, &superblock)?;
+        log.superblock = superblock;
+        Ok(())
+    }
+
+    /// Where the log came into another stretch: what follows there would not be found if a head before it were damaged,
+    /// and nobody would know that it was there. So a superblock says it, before the next commit.
+    pub(crate) fn proclaim_in_time(&self, log: &mut Log) {
+        if log.told != log.segment {
+            // The commits are safe without it.
+            let _ = self.proclaim(log);
+        }
+    }
+
+    /// Nothing more is written: of all that was, the last commit included, the superblock says that it was safe. Not
+    /// where nothing was committed since opening.
+    ///
+    /// # Errors
+    /// What the device says. All commits are safe all the same.
+    pub fn close(&self) -> Result<()> {
+        let mut log = self.log();
+        if log.fresh || !self.is_writable() || log.superblock.proven >= log.sequence {
+            return Ok(());
+        }
+        self.proclaim(&mut log)
+    }
+}
