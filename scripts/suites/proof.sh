@@ -6,8 +6,8 @@
 #   power    power is cut at every operation of the device: under 200 generated scripts of up to 50 operations, under
 #            every workload of one operation, and under every one of two with each way of making them safe, in every
 #            shape (four geometries and a zoned one)
-#   errors   the n-th read, write and flush fails, once and for ever, for every n of 100 scripts in every shape; bits
-#            rot and writes go astray under them
+#   errors   the n-th read, write and flush fails, once and for ever, and the device is pulled out at every one, for every
+#            n of 100 scripts in every shape; bits rot and writes go astray under them, and heads of parts are damaged
 #   scarce   the n-th piece of memory is refused, once and for ever, for every n of 100 scripts; and there is room for
 #            less
 #   ageing   a volume that is 95 % full is written over a thousand times
@@ -37,7 +37,7 @@ for part in "${parts[@]}"; do
         exam 0 workloads
         ;;
     # A tenth of the cases are scripts of these.
-    errors) exam 1000 volume fails full_host rots astray ;;
+    errors) exam 1000 volume fails full_host pulled rots astray head ;;
     scarce) exam 100 scarce ;;
     ageing) exam 1000 ageing ;;
     kills) exam 200 killed ;;

@@ -7,6 +7,7 @@ use esker_proof::cut::{History, SHAPES, Shape};
 use esker_proof::harness::{from_env, sample, seed};
 use esker_proof::lying::Request;
 use esker_proof::lying::states::Dose;
+use esker_proof::script::Script;
 use esker_proof::script::generate::Profile;
 use esker_volume::device::Fault;
 
@@ -163,13 +164,7 @@ fn a_read_that_fails_spoils_nothing() {
         let (mut runs, mut syncs) = (0, 0);
         for number in 0..scripts {
             let seed = seed().wrapping_add(number);
-            let mut script = sample(PROFILE, seed);
-            // That atime cannot be moved is no reason not to read, nor not to follow a link.
-            script.0.retain(|step| {
-                let text = step.to_string();
-                let verb = text.split(' ').find(|word| !word.starts_with('@'));
-                !matches!(verb, Some("read" | "readlink" | "copy" | "list" | "symlink"))
-            });
+            let script = without_atime(sample(PROFILE, seed));
             for forever in [false, true] {
                 match History::fail(shape, &script, seed, (Request::Read, forever, IO)) {
                     Ok((own, safe)) => (runs, syncs) = (runs + own, syncs + safe),
@@ -178,6 +173,36 @@ fn a_read_that_fails_spoils_nothing() {
             }
         }
         println!("{}: {runs} failures, {syncs} syncs succeeded all the same", shape.name);
+    }
+}
+
+/// That atime cannot be moved is no reason not to read, nor not to follow a link: without what moves it.
+fn without_atime(mut script: Script) -> Script {
+    script.0.retain(|step| {
+        let text = step.to_string();
+        let verb = text.split(' ').find(|word| !word.starts_with('@'));
+        !matches!(verb, Some("read" | "readlink" | "copy" | "list" | "symlink"))
+    });
+    script
+}
+
+/// The device is pulled out at every one of its operations, and nothing is answered from then on: what a sync called
+/// safe is there when it is plugged in again, and no sync succeeded that wrote anything.
+#[test]
+fn a_device_that_is_pulled_out_loses_nothing_that_was_safe() {
+    let scripts = from_env("ESKER_CASES", 12).div_ceil(10);
+    for shape in &SHAPES {
+        let (mut runs, mut syncs) = (0, 0);
+        for number in 0..scripts {
+            let seed = seed().wrapping_add(number);
+            let script = without_atime(sample(PROFILE, seed));
+            match History::fail(shape, &script, seed, (Request::Any, true, Fault::Gone)) {
+                Ok((own, safe)) => (runs, syncs) = (runs + own, syncs + safe),
+                Err(why) => panic!("{}, seed {seed:#x}\n{script}\n{why}", shape.name),
+            }
+        }
+        println!("{}: {runs} times pulled out, {syncs} syncs succeeded", shape.name);
+        assert!(runs > 0 && syncs > 0);
     }
 }
 

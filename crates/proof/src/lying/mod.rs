@@ -48,6 +48,8 @@ pub enum Request {
     Write,
     /// A barrier.
     Flush,
+    /// Any of these, and whatever else is asked: as of a device that was pulled out.
+    Any,
 }
 
 /// A failure that is planned.
@@ -179,11 +181,17 @@ impl Inner {
         (0..).zip(&self.written).filter(begun).map(move |(zone, _)| zone * zones.len)
     }
 
-    fn fails(&mut self, request: Request) -> Option<Fault> {
+    fn count(&mut self, request: Request) -> u64 {
         let count = self.counts.entry(request).or_default();
-        let number = *count;
         *count += 1;
-        let plan = self.plan.filter(|plan| plan.request == request)?;
+        *count - 1
+    }
+
+    fn fails(&mut self, request: Request) -> Option<Fault> {
+        let any = self.count(Request::Any);
+        let own = if request == Request::Any { any } else { self.count(request) };
+        let plan = self.plan.filter(|plan| [request, Request::Any].contains(&plan.request))?;
+        let number = if plan.request == Request::Any { any } else { own };
         let now = number == plan.nth || (plan.forever && number > plan.nth);
         now.then_some(plan.fault)
     }
@@ -271,6 +279,7 @@ impl Device for Lying {
     fn discard(&self, at: u64, len: u64) -> Result<()> {
         self.within(at, len as usize)?;
         let mut inner = self.inner();
+        inner.fails(Request::Any).map_or(Ok(()), Err)?;
         if let Some(zones) = self.geometry.zones {
             let (first, last) = ((at / zones.len) as usize, ((at + len) / zones.len) as usize);
             inner.written[first..last].fill(0);
@@ -282,18 +291,24 @@ impl Device for Lying {
 
     fn written(&self, at: u64) -> Result<Option<u64>> {
         let Some(zones) = self.geometry.zones else { return Ok(None) };
-        Ok(self.inner().written.get((at / zones.len) as usize).copied())
+        let mut inner = self.inner();
+        inner.fails(Request::Any).map_or(Ok(()), Err)?;
+        Ok(inner.written.get((at / zones.len) as usize).copied())
     }
 
     fn finish(&self, at: u64) -> Result<()> {
         if let Some(zones) = self.geometry.zones {
-            self.inner().written[(at / zones.len) as usize] = zones.capacity;
+            let mut inner = self.inner();
+            inner.fails(Request::Any).map_or(Ok(()), Err)?;
+            inner.written[(at / zones.len) as usize] = zones.capacity;
         }
         Ok(())
     }
 
     fn active(&self) -> Result<Vec<u64>> {
-        let zones = self.geometry.zones;
-        Ok(zones.map_or_else(Vec::new, |zones| self.inner().active(zones).collect()))
+        let Some(zones) = self.geometry.zones else { return Ok(Vec::new()) };
+        let mut inner = self.inner();
+        inner.fails(Request::Any).map_or(Ok(()), Err)?;
+        Ok(inner.active(zones).collect())
     }
 }
