@@ -49,6 +49,8 @@ fn two_operations_survive_every_cut() {
                 }
             }
         }
+        // It may take long, and be stopped.
+        let (done, count) = (number + 1, OPS.len());
+        println!("{done} of {count} operations first: {workloads} workloads, {states} states");
     }
-    println!("{workloads} workloads, {states} states");
 }
