@@ -76,7 +76,7 @@ make_disks() {
     rm -rf "$lab/job"
     mkdir "$lab/job"
     cp "$here/guest-inside.sh" "$lab/job/inside.sh"
-    cp "$here/pjdfstest.sh" "$here/killed.sh" "$lab/job/"
+    cp "$here/pjdfstest.sh" "$here/killed.sh" "$here/volume.sh" "$lab/job/"
     for command in esker esker-fsx pjdfstest; do
         if [ -x "$bin/$command" ]; then cp "$bin/$command" "$lab/job/"; fi
     done

@@ -21,25 +21,14 @@ size=(--size 2G)
 if [ -b "$volume" ]; then size=(); fi
 mnt=$lab/killed.mnt
 safe=$lab/killed.safe
-server=
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/volume.sh"
 
 cleanup() {
-    if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null || true; fi
-    umount -l "$mnt" 2>/dev/null || true
+    take_down
     rm -rf "$lab/killed.vol" "$mnt" "$safe"
 }
 trap cleanup EXIT
-
-bring_up() {
-    "$esker" mount -f "$volume" "$mnt" -o commit=1 &
-    server=$!
-    for _ in $(seq 200); do
-        if mountpoint -q "$mnt"; then return; fi
-        sleep 0.05
-    done
-    echo "killed: no mount" >&2
-    exit 1
-}
 
 # Rows 1, 2, 3, ... into a database, each its own transaction; the last committed one goes to a file elsewhere.
 rows() { # DATABASE JOURNAL
@@ -91,7 +80,7 @@ END
 
 mkdir -p "$mnt" "$safe"
 "$esker" mkfs "$volume" --force "${size[@]}"
-bring_up
+bring_up commit=1
 mkdir "$mnt/git"
 git -C "$mnt/git" init -q
 git -C "$mnt/git" config core.fsync all
@@ -109,7 +98,7 @@ for round in $(seq "$rounds"); do
     wait "$server" "$first" "$second" "$third" 2>/dev/null || true
     umount -l "$mnt"
     "$esker" check "$volume"
-    bring_up
+    bring_up commit=1
     sound rollback
     sound wal
     rm -f "$mnt"/git/.git/*.lock "$mnt"/git/.git/refs/heads/*.lock

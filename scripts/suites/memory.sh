@@ -16,11 +16,11 @@ files=${3:-1000000}
 options=${4:-cache=256M,dirty=128M}
 volume=$lab/memory.vol
 mnt=$lab/memory.mnt
-server=
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/volume.sh"
 
 cleanup() {
-    if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null || true; fi
-    umount -l "$mnt" 2>/dev/null || true
+    take_down
     rm -rf "$volume" "$mnt"
 }
 trap cleanup EXIT
@@ -38,12 +38,7 @@ resident() {
 allowed=$(($(option cache) + $(option dirty)))
 mkdir -p "$mnt"
 "$esker" mkfs "$volume" --force --size 100G >/dev/null
-"$esker" mount -f "$volume" "$mnt" -o "$options" &
-server=$!
-for _ in $(seq 200); do
-    if mountpoint -q "$mnt"; then break; fi
-    sleep 0.05
-done
+bring_up "$options"
 python3 - "$mnt" "$files" <<'END'
 import os, sys
 top, files, makers, folder = sys.argv[1], int(sys.argv[2]), 4, 1000

@@ -24,7 +24,9 @@ sockets=$lab/postgres.run
 data=$mnt/data
 programs=$(find /usr/lib/postgresql -maxdepth 2 -name bin 2>/dev/null | sort -V | tail -1)
 [ -n "$programs" ] || { echo "postgres: no Postgres in /usr/lib/postgresql" >&2; exit 2; }
-server=
+options=commit=1,allow_other,default_permissions
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/volume.sh"
 
 as() { # COMMAND...: as the user postgres
     (cd / && exec setpriv --reuid postgres --regid postgres --init-groups -- "$@")
@@ -49,22 +51,10 @@ kill_postgres() {
 
 cleanup() {
     kill_postgres
-    if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null || true; fi
-    umount -l "$mnt" 2>/dev/null || true
+    take_down
     rm -rf "$volume" "$mnt" "$safe" "$sockets"
 }
 trap cleanup EXIT
-
-bring_up() {
-    "$esker" mount -f "$volume" "$mnt" -o commit=1,allow_other,default_permissions &
-    server=$!
-    for _ in $(seq 200); do
-        if mountpoint -q "$mnt"; then return; fi
-        sleep 0.05
-    done
-    echo "postgres: no mount" >&2
-    exit 1
-}
 
 start() {
     # Nobody of before lives: what is left of its lock is stale.
@@ -99,7 +89,7 @@ mkdir -p "$mnt" "$safe" "$sockets"
 chmod 755 "$lab"
 chown postgres "$safe" "$sockets"
 "$esker" mkfs "$volume" --force --size 4G
-bring_up
+bring_up "$options"
 mkdir "$data"
 chown postgres "$data"
 chmod 700 "$data"
@@ -120,7 +110,7 @@ for round in $(seq "$rounds"); do
     wait "$server" "$bench" "$client" 2>/dev/null || true
     umount -l "$mnt"
     "$esker" check "$volume"
-    bring_up
+    bring_up "$options"
     start
     sound
     echo "round $round of $rounds: $(sql -c 'SELECT count(*) FROM pgbench_history') transactions, nothing is lost"
