@@ -1,5 +1,9 @@
 //! All limits of a volume in one place, and what they owe each other.
 
+/// Numbers that only ever rise, of segments, commits and the like, stay below this.
+pub const NUMBER_MAX: u64 = 1 << 48;
+/// Slots of blocks in a segment stay below this.
+pub const SLOT_MAX: u32 = 1 << 31;
 /// Smallest segment, in bytes.
 pub const SEGMENT_LEN_MIN: u64 = 128 << 10;
 /// Largest segment, in bytes.

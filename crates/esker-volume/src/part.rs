@@ -11,6 +11,7 @@ use esker_stone::{Codec, PageRef, Sealed};
 
 use crate::device::Buffer;
 use crate::error::Result;
+use crate::limits::{NUMBER_MAX, SLOT_MAX};
 
 /// How a head begins.
 pub const MAGIC: [u8; 8] = *b"EskrPart";
@@ -108,8 +109,11 @@ impl PartHead {
         let rows_end = u64::from(head.rows_at) + u64::from(head.rows_stored);
         let inside = head.len >= Self::SIZE as u64
             && rows_end <= head.len
-            && head.first_slot.checked_add(head.slots).is_some()
-            && head.at.checked_add(head.len).is_some();
+            && head.first_slot.checked_add(head.slots).is_some_and(|end| end < SLOT_MAX)
+            && head.at.checked_add(head.len).is_some()
+            && [head.segment, head.sequence, head.epoch, head.durable]
+                .into_iter()
+                .all(|number| number < NUMBER_MAX);
         (right && inside).then_some(head)
     }
 

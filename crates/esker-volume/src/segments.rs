@@ -8,6 +8,7 @@ use esker_stone::key::kind;
 use esker_stone::rows::numbers::NumberRow;
 
 use crate::error::{Damage, Result};
+use crate::limits::NUMBER_MAX;
 
 /// A stretch of the device, by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,7 +108,7 @@ impl Segments {
                 return Err(Damage::Segment.into());
             }
         }
-        if !complete {
+        if !complete || next_number > NUMBER_MAX {
             return Err(Damage::Segment.into());
         }
         Ok(Self { rows, by_number, turn: 0, next_number })

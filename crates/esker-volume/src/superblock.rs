@@ -11,8 +11,8 @@ use esker_stone::{Codec, PageRef, Setting};
 
 use crate::error::{Damage, Result};
 use crate::limits::{
-    BLOCK_LEN_MAX, BLOCK_LEN_MIN, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN,
-    SUPERBLOCK_STEP, SUPERBLOCKS_MAX, UNIT_MAX, UNIT_MIN,
+    BLOCK_LEN_MAX, BLOCK_LEN_MIN, NUMBER_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX,
+    SEGMENTS_MIN, SLOT_MAX, SUPERBLOCK_STEP, SUPERBLOCKS_MAX, UNIT_MAX, UNIT_MIN,
 };
 
 /// The version written here.
@@ -132,6 +132,10 @@ impl Superblock {
             && [self.log_physical, self.log_next, self.log_spare, self.root_physical]
                 .into_iter()
                 .all(inside)
+            && [self.generation, self.proven, self.epoch, self.log_segment, self.root_segment]
+                .into_iter()
+                .all(|number| number < NUMBER_MAX)
+            && self.log_slot < SLOT_MAX
             && self.reserve <= self.size / 2
             && self.sequence <= self.proven
             && self.log_at <= self.segment_room

@@ -189,7 +189,10 @@ impl Source for Another {
 }
 
 /// What was recovered can be written, and has what was written when it is opened again.
-fn goes_on(shape: &Shape, device: &Lying) -> Result<(), String> {
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn goes_on<D: Device>(shape: &Shape, device: &D) -> Result<(), String> {
     let told = |error: Error| format!("going on: {error:?}");
     let volume = shape.open(device, true).map_err(told)?;
     let (ino, bytes) = (Ino(volume.numbers().next_ino), vec![7; 5000]);
@@ -434,6 +437,12 @@ impl History {
                 self.ops[at - 1] = Op::Write(Write { at: 0, bytes: Arc::from([]) });
             }
         }
+    }
+
+    /// What is on the medium in the end.
+    #[must_use]
+    pub fn medium(&self, shape: &Shape) -> Medium {
+        self.end(shape, |_, _| None)
     }
 
     /// What is on the medium when all that was done is safe.

@@ -1,0 +1,119 @@
+//! Volumes whose numbers are nonsense under checksums that are right: whoever opens, reads, checks or writes one gets
+//! an answer. `ESKER_CASES` says how many are made of each shape.
+
+use esker_proof::chance::Chance;
+use esker_proof::cut::{History, SHAPES, Shape, goes_on};
+use esker_proof::harness::{from_env, sample, seed};
+use esker_proof::lying::ram::Ram;
+use esker_proof::script::generate::Profile;
+use esker_proof::told::print;
+use esker_stone::check::{Covered, checksum};
+use esker_volume::Superblock;
+use esker_volume::device::Device as _;
+use esker_volume::part::PartHead;
+
+const PROFILE: Profile = Profile { steps_max: 30, users: true, cursors: false };
+
+/// Where the numbers of a superblock end, and what is reserved begins.
+const SUPERBLOCK_END: usize = 296;
+
+/// What can be changed: where it begins, where its numbers do and end.
+type Target = (usize, std::ops::Range<usize>);
+
+/// The newest superblock that is first in its copy, and all heads of parts.
+fn targets(bytes: &[u8]) -> (Vec<Target>, Vec<Target>) {
+    let (mut superblocks, mut heads) = (Vec::new(), Vec::new());
+    let mut newest = 0;
+    for at in (0..bytes.len()).step_by(512) {
+        let here = &bytes[at..];
+        if let Ok(found) = Superblock::parse(here)
+            && found.generation >= newest
+        {
+            newest = found.generation;
+            // Behind magic and version, up to what is reserved.
+            superblocks = vec![(at, 12..SUPERBLOCK_END)];
+        } else if PartHead::parse(here, &[7; 16]).is_some() {
+            heads.push((at, 32..160));
+        }
+    }
+    (superblocks, heads)
+}
+
+/// A number that nobody expects.
+fn absurd(chance: &mut Chance, old: u64) -> u64 {
+    match chance.below(9) {
+        0 => 0,
+        1 => 1,
+        2 => old.wrapping_add(1),
+        3 => old.wrapping_sub(1),
+        4 => old ^ (1 << chance.below(64)),
+        5 => u64::MAX,
+        6 => u64::MAX >> chance.below(64),
+        7 => 1 << chance.below(64),
+        _ => chance.number(),
+    }
+}
+
+/// Changes a number there, and makes the checksum right again.
+fn change(bytes: &mut [u8], (at, numbers): &Target, chance: &mut Chance) -> usize {
+    let width = *chance.pick(&[4, 8]);
+    let fields = (numbers.end - numbers.start) / width;
+    let field = numbers.start + chance.below(fields as u64) as usize * width;
+    let place = at + field..at + field + width;
+    let mut old = [0; 8];
+    old[..width].copy_from_slice(&bytes[place.clone()]);
+    let new = absurd(chance, u64::from_le_bytes(old)).to_le_bytes();
+    bytes[place].copy_from_slice(&new[..width]);
+    let own = &mut bytes[*at..at + 512];
+    if numbers.end == SUPERBLOCK_END {
+        let sum = checksum(&own[..496]);
+        own[496..504].copy_from_slice(&sum.to_le_bytes());
+    } else {
+        let number = |at: usize| own[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+        let covered = Covered { segment: number(32), number: number(40) };
+        let sum = covered.checksum(0, &own[16..192]);
+        own[8..16].copy_from_slice(&sum.to_le_bytes());
+    }
+    field
+}
+
+/// Asks everything of a volume; whether it opened.
+fn ask(shape: &Shape, bytes: &[u8]) -> bool {
+    let device = || {
+        let device = Ram::new(bytes.len());
+        device.write(0, bytes).expect("it is as large");
+        device
+    };
+    let device = device();
+    let Ok(volume) = shape.open(&device, false) else { return false };
+    let _ = print(&volume);
+    let _ = volume.check();
+    drop(volume);
+    // That it says that something is wrong is as good as going on.
+    let _ = goes_on(shape, &device);
+    true
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_answered() {
+    let cases = from_env("ESKER_CASES", 300);
+    for shape in SHAPES.iter().filter(|shape| shape.zones.is_none()) {
+        let mut chance = Chance::new(seed());
+        let (mut opened, mut refused) = (0, 0);
+        for case in 0..cases {
+            let script = sample(PROFILE, seed().wrapping_add(case / 50));
+            let history = History::run(shape, &script, seed().wrapping_add(case / 50), 3);
+            let medium = history.medium(shape);
+            let mut bytes = vec![0; medium.size() as usize];
+            medium.read(0, &mut bytes);
+            let (superblocks, heads) = targets(&bytes);
+            let some = if case % 2 == 0 || heads.is_empty() { &superblocks } else { &heads };
+            let target = chance.pick(some).clone();
+            let field = change(&mut bytes, &target, &mut chance);
+            println!("{}, case {case}: field {field} at {}", shape.name, target.0);
+            if ask(shape, &bytes) { opened += 1 } else { refused += 1 }
+        }
+        println!("{}: {opened} opened, {refused} were refused", shape.name);
+        assert!(opened > 0 && refused > 0);
+    }
+}
