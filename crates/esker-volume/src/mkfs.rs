@@ -9,11 +9,11 @@ use esker_stone::{Setting, cache::Cache};
 
 use crate::commit::{Sink, Source};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::limits::{
     SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX,
 };
-use crate::recovery::open;
+use crate::recovery::{newest, open};
 use crate::rows::Numbers;
 use crate::superblock::Superblock;
 use crate::volume::{Options, Volume};
@@ -74,6 +74,24 @@ impl Source for First {
     }
 }
 
+/// A number that is far behind this one, as long as there are such.
+fn behind(number: u64) -> u64 {
+    const FAR: u64 = 1 << 32;
+    const MOST: u64 = 1 << 47;
+    number.checked_add(FAR).filter(|&far| far < MOST).unwrap_or(0)
+}
+
+/// The last commit, and the last segment, that an earlier volume of the same name may have had: what it left must not
+/// be taken for something of the new one.
+fn used(device: &impl Device, uuid: [u8; 16]) -> (u64, u64) {
+    match newest(device) {
+        Ok(((earlier, _), proven)) if earlier.uuid == uuid => {
+            (behind(proven), behind(earlier.log_segment))
+        }
+        _ => (0, 0),
+    }
+}
+
 fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
     let geometry = device.geometry();
     let (segment_len, segment_room) = match geometry.zones {
@@ -94,6 +112,7 @@ fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
         return Err(Error::Setting("the device allows too few zones to be active at a time"));
     }
     let home = 2 * making.copies;
+    let (sequence, segment) = used(device, making.uuid);
     Ok(Superblock {
         generation: 1,
         size: count * segment_len,
@@ -110,7 +129,9 @@ fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
         log_physical: home,
         log_next: home + 1,
         log_spare: home + 2,
-        log_segment: 1,
+        log_segment: segment + 1,
+        sequence,
+        proven: sequence,
         ..Superblock::new(making.uuid)
     })
 }
@@ -142,6 +163,13 @@ pub fn make(device: impl Device, making: &Making) -> Result<()> {
     }
     device.flush()?;
     let options = Options { write: true, ..Options::new(Cache::new(1 << 20)) };
-    let volume: Volume<_> = open(device, options)?;
+    let remains = Error::Setting("parts of an earlier volume with the same UUID are there");
+    let volume: Volume<_> = match open(device, options) {
+        Err(Error::Damaged(Damage::LostCommit)) => return Err(remains),
+        opened => opened?,
+    };
+    if volume.sequence() != shape.sequence {
+        return Err(remains);
+    }
     volume.commit(&First(making.root))
 }
