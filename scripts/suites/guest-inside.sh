@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What scripts/suites/guest.sh does inside of the guest, on each disk that is named: POSIX, random I/O compared byte by
 # byte, filling and emptying until every zone was begun again, SQLite and git under a server that is killed, and a check
-# of the volume after each.
+# of the volume after each. Before that, a device with zones that do not fit.
 #
 #   inside.sh DISK...      the disks are /dev/DISK; what it needs lies in the directory from which it is called
 set -euo pipefail
@@ -67,6 +67,17 @@ for path in kept:
 PY
 }
 
+# Zones that need not be written in order, as shingled disks have some, are refused by name.
+refuse_conventional() {
+    local said
+    modprobe null_blk nr_devices=1 gb=1 memory_backed=1 zoned=1 zone_size=16 zone_nr_conv=3
+    if said=$("$esker" mkfs --force /dev/nullb0 2>&1); then echo "conventional zones were taken"; exit 1; fi
+    echo "$said"
+    grep -q '3 of its 64 zones are conventional' <<<"$said"
+    rmmod null_blk
+}
+
+refuse_conventional
 for disk in $1; do
     about "$disk"
     "$esker" mkfs --force "/dev/$disk"

@@ -126,19 +126,12 @@ impl ZonedFile {
 
     /// What all zones but a last short one have.
     fn capacity(&self) -> Result<u64> {
-        let mut capacity = None;
+        let mut survey = Survey::default();
         self.each(0, u64::MAX, |zone| {
-            let whole = zone.len * SECTOR == self.layout.len;
-            let same = *capacity.get_or_insert(zone.capacity) == zone.capacity;
-            if whole && (zone.kind != SEQUENTIAL || !same) {
-                let what = "zones that differ, or that need not be written in order";
-                return Err(Error::new(ErrorKind::Unsupported, what));
-            }
+            survey.add(zone, self.layout.len / SECTOR);
             Ok(())
         })?;
-        capacity
-            .map(|sectors| sectors * SECTOR)
-            .ok_or_else(|| Error::new(ErrorKind::Unsupported, "a device of no zones"))
+        survey.capacity()
     }
 
     /// Tells of so many zones from that at `at` on.
@@ -221,6 +214,48 @@ impl ZonedFile {
     }
 }
 
+/// What the zones of a device have in common.
+#[derive(Default)]
+struct Survey {
+    zones: u64,
+    /// Those that can be written anywhere.
+    conventional: u64,
+    /// The least and the most sectors that can be written of one of the others.
+    room: Option<(u64, u64)>,
+}
+
+impl Survey {
+    /// One more, of a device whose zones have so many sectors. A last short one is not used.
+    fn add(&mut self, zone: &Zone, sectors: u64) {
+        if zone.len != sectors {
+            return;
+        }
+        self.zones += 1;
+        if zone.kind == SEQUENTIAL {
+            let (least, most) = self.room.unwrap_or((zone.capacity, zone.capacity));
+            self.room = Some((least.min(zone.capacity), most.max(zone.capacity)));
+        } else {
+            self.conventional += 1;
+        }
+    }
+
+    /// Bytes that can be written of each.
+    fn capacity(&self) -> Result<u64> {
+        let Self { zones, conventional, room } = *self;
+        let why = match room {
+            _ if conventional > 0 => format!(
+                "{conventional} of its {zones} zones are conventional: not written in order"
+            ),
+            None => "it has no zones".to_owned(),
+            Some((least, most)) if least != most => {
+                format!("of its zones {} to {} bytes can be written", least * SECTOR, most * SECTOR)
+            }
+            Some((capacity, _)) => return Ok(capacity * SECTOR),
+        };
+        Err(Error::new(ErrorKind::Unsupported, why))
+    }
+}
+
 /// How many zones of a device may be active, as the kernel has it; 0: any number, or it does not say.
 fn active_max(file: &File) -> Result<u32> {
     let device = file.metadata()?.rdev();
@@ -234,6 +269,27 @@ fn active_max(file: &File) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn survey(zones: &[(u8, u64, u64)]) -> Result<u64> {
+        let mut survey = Survey::default();
+        for &(kind, len, capacity) in zones {
+            survey.add(&Zone { kind, len, capacity, ..NO_ZONE }, 64);
+        }
+        survey.capacity()
+    }
+
+    #[test]
+    fn zones_that_do_not_fit_are_named() {
+        let told = |zones: &[_]| survey(zones).expect_err("they do not fit").to_string();
+        assert_eq!(survey(&[(SEQUENTIAL, 64, 48); 3]).unwrap(), 48 * SECTOR);
+        // The last one may be short.
+        assert_eq!(survey(&[(SEQUENTIAL, 64, 64), (SEQUENTIAL, 7, 7)]).unwrap(), 64 * SECTOR);
+        let mixed = told(&[(1, 64, 64), (1, 64, 64), (SEQUENTIAL, 64, 48)]);
+        assert!(mixed.starts_with("2 of its 3 zones are conventional"), "{mixed}");
+        let uneven = told(&[(SEQUENTIAL, 64, 48), (SEQUENTIAL, 64, 32)]);
+        assert_eq!(uneven, "of its zones 16384 to 24576 bytes can be written");
+        assert_eq!(told(&[]), "it has no zones");
+    }
 
     #[test]
     fn a_file_has_no_zones() {
