@@ -7,7 +7,7 @@
 use std::env;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -30,8 +30,12 @@ pub fn start() -> Outcome<String> {
     // running.
     let program = env::current_exe().ok().filter(|path| path.exists());
     let program = program.unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
+    // Under the name that we have: it says what the words mean.
+    let mut words = env::args_os();
+    let name = words.next().unwrap_or_else(|| "esker".into());
     let mut copy = Command::new(program)
-        .args(env::args_os().skip(1))
+        .arg0(name)
+        .args(words)
         .arg(COPY)
         .stdout(Stdio::piped())
         .spawn()

@@ -50,8 +50,8 @@ fn a_volume_is_made_with_what_was_asked_for() {
     let lab = Lab::new();
     let disk = lab.path("disk.vol");
     fails(&["mkfs", &disk], 2, &["give --size"]);
-    fails(&["mkfs", &disk, "--size", "100K"], 2, &["too small"]);
-    fs::remove_file(&disk).expect("what was refused may be there");
+    fails(&["mkfs", &disk, "--size", "100K"], 2, &["100.0 KiB is too small", "128.0 KiB", "12"]);
+    assert!(!Path::new(&disk).exists(), "what was refused is left");
     let uuid = "01234567-89ab-cdef-0123-456789abcdef";
     succeeds(&["mkfs", &disk, "--size", "64M", "--label", "some name", "--uuid", uuid]);
     let sparse = fs::metadata(&disk).expect("a file");
@@ -73,6 +73,11 @@ fn a_volume_is_made_with_what_was_asked_for() {
 fn what_is_no_volume_or_damaged_is_refused_by_name() {
     let lab = Lab::new();
     let disk = lab.path("disk.vol");
+    fs::write(&disk, [7; 5000]).expect("written");
+    for verb in ["dump", "info", "check", "ls"] {
+        fails(&[verb, &disk], 4, &["not an Esker", "`esker mkfs`"]);
+    }
+    fs::remove_file(&disk).expect("it is there");
     succeeds(&["mkfs", &disk, "--size", "16M"]);
     let file = fs::OpenOptions::new().read(true).write(true).open(&disk).expect("it is there");
     file.set_len(8 << 20).expect("cut");
@@ -120,6 +125,16 @@ fn a_mounted_volume_keeps_what_it_was_given() {
         succeeds(&["dump", &disk, what]);
     }
     fails(&["dump", &disk, "nothing"], 2, &["nothing that can be shown"]);
+    for (what, said) in [
+        ("table:77", "no table 77"),
+        ("part:77:0", "no segment 77"),
+        ("part:1:512", "no part of segment 1"),
+        ("block:77:1", "no block 1 of segment 77"),
+        ("inode:77", "no inode 77"),
+        ("at:99999999999", "past the end"),
+    ] {
+        assert!(succeeds(&["dump", &disk, what]).contains(said), "{what}");
+    }
     let out = lab.path("out");
     succeeds(&["extract", &disk, "-o", &out]);
     assert_eq!(fs::read(format!("{out}/g")).expect("it came out"), vec![7; 100_000]);
@@ -185,12 +200,105 @@ fn what_is_new_is_compressed_as_the_mount_says() {
     succeeds(&["check", &disk]);
 }
 
+/// Whoever only looks has nothing written, however long it is mounted, nor when it is unmounted.
+#[test]
+fn a_volume_in_which_nothing_changes_is_not_written() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new();
+    let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
+    succeeds(&["mkfs", &disk, "--size", "16M"]);
+    succeeds(&["mount", &disk, &mnt]);
+    fs::write(format!("{mnt}/f"), vec![7; 1 << 20]).expect("write");
+    succeeds(&["umount", &mnt]);
+    let before = fs::read(&disk).expect("bytes");
+    succeeds(&["mount", &disk, &mnt, "-o", "commit=1"]);
+    for _ in 0..5 {
+        assert_eq!(fs::read(format!("{mnt}/f")).expect("read").len(), 1 << 20);
+        assert_eq!(fs::read_dir(&mnt).expect("a listing").count(), 1);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    succeeds(&["sync", &mnt]);
+    assert!(fs::read(&disk).expect("bytes") == before, "it was written");
+    succeeds(&["umount", &mnt]);
+    assert!(fs::read(&disk).expect("bytes") == before, "it was written when it was left");
+}
+
+/// A volume that is made again under the same UUID holds nothing of what was there, and says so.
+#[test]
+fn nothing_comes_back_of_an_earlier_volume_of_the_same_name() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new();
+    let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
+    let making = ["mkfs", &disk, "--force", "--size", "16M"];
+    let again = ["--uuid", "01234567-89ab-cdef-0123-456789abcdef"];
+    for round in 0..3 {
+        succeeds(&[&making[..], &again].concat());
+        assert_eq!(succeeds(&["ls", &disk]), "", "round {round}");
+        succeeds(&["mount", &disk, &mnt]);
+        fs::write(format!("{mnt}/f{round}"), vec![7; 3 << 20]).expect("write");
+        succeeds(&["umount", &mnt]);
+        succeeds(&["check", &disk]);
+    }
+    // Its superblocks are gone, and no one can say how far it was.
+    let file = fs::OpenOptions::new().write(true).open(&disk).expect("it is there");
+    file.write_all_at(&[0; 256 << 10], 0).expect("written");
+    fails(&[&making[..], &again].concat(), 2, &["the same UUID"]);
+    succeeds(&making);
+    assert_eq!(succeeds(&["ls", &disk]), "");
+}
+
+/// Under the names that mount(8), fsck(8) and mkfs(8) look for, from where the volume lies, with their exit statuses.
+#[test]
+fn helpers_answer_as_those_who_call_them_expect() {
+    let lab = Lab::new();
+    let helper = |name: &str, words: &[&str]| {
+        let link = lab.path(name);
+        if !Path::new(&link).exists() {
+            std::os::unix::fs::symlink(ESKER, &link).expect("a link");
+        }
+        let mut command = Command::new(link);
+        let output = command.args(words).current_dir(lab.path("")).output().expect("it runs");
+        (output.status.code().expect("an exit status"), told(&output))
+    };
+    assert_eq!(helper("mkfs.esker", &["disk.vol", "--size", "16M"]).0, 0);
+    assert_eq!(helper("mkfs.esker", &["disk.vol"]).0, 1);
+    assert_eq!(helper("fsck.esker", &["-a", "-C", "3", "disk.vol"]).0, 0);
+    assert_eq!(helper("fsck.esker", &["none.vol"]).0, 8);
+    assert_eq!(helper("fsck.esker", &[]).0, 16);
+    assert_eq!(helper("mount.esker", &["disk.vol", "mnt", "-o", "nonsense"]).0, 1);
+    assert_eq!(helper("mount.esker", &["disk.vol", "none"]).0, 32);
+    assert_eq!(helper("mount.esker", &["none.vol", "mnt"]).0, 32);
+    if can_mount() {
+        let (status, said) = helper("mount.esker", &["disk.vol", "mnt", "-n", "-o", "rw,commit=9"]);
+        assert_eq!(status, 0, "{said}");
+        fs::write(lab.path("mnt/f"), "kept").expect("write");
+        succeeds(&["umount", &lab.path("mnt")]);
+        damage_last_head(&lab.path("disk.vol"));
+        let (status, said) = helper("fsck.esker", &["disk.vol"]);
+        assert!(status == 4 && said.contains("a commit that was safe is lost"), "{status}: {said}");
+        fails(&["mount", &lab.path("disk.vol"), &lab.path("mnt")], 6, &["is lost"]);
+    }
+}
+
+/// Turns a byte round in the head of the last commit.
+fn damage_last_head(disk: &str) {
+    let mut bytes = fs::read(disk).expect("a volume");
+    let heads = (0..bytes.len()).step_by(4096).filter(|&at| bytes[at..].starts_with(b"EskrPart"));
+    let last = heads.last().expect("a commit");
+    bytes[last + 100] ^= 1;
+    fs::write(disk, bytes).expect("written");
+}
+
 /// A file as a block device, as long as this lives.
 struct Loop(String);
 
 impl Loop {
-    fn new(file: &str) -> Option<Self> {
-        let made = Command::new("losetup").args(["-f", "--show", file]).output().ok()?;
+    fn new(words: &[&str]) -> Option<Self> {
+        let made = Command::new("losetup").args(["-f", "--show"]).args(words).output().ok()?;
         made.status.success().then(|| Self(told(&made).trim().to_owned()))
     }
 }
@@ -217,7 +325,7 @@ fn umount8_and_sync1_of_a_block_device_wait() {
     let lab = Lab::new();
     let (file, mnt) = (lab.path("disk"), lab.path("mnt"));
     fs::File::create(&file).and_then(|file| file.set_len(64 << 20)).expect("a file");
-    let Some(device) = Loop::new(&file) else {
+    let Some(device) = Loop::new(&[&file]) else {
         eprintln!("LEFT OUT: no loop device to be had");
         return;
     };
@@ -240,6 +348,27 @@ fn umount8_and_sync1_of_a_block_device_wait() {
     fs::write(format!("{mnt}/unmounted"), vec![7; 1 << 20]).expect("write");
     let umount = Command::new("umount").arg(&mnt).status().expect("umount(8)");
     assert!(umount.success() && shows("unmounted"));
+}
+
+/// A device that cannot be written can be opened to be written: that is said before anybody counts on it.
+#[test]
+fn a_read_only_device_is_mounted_to_be_read() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new();
+    let (file, mnt) = (lab.path("disk"), lab.path("mnt"));
+    succeeds(&["mkfs", &file, "--size", "16M"]);
+    let Some(device) = Loop::new(&["-r", &file]) else {
+        eprintln!("LEFT OUT: no loop device to be had");
+        return;
+    };
+    fails(&["mount", &device.0, &mnt], 4, &["the device is read-only", "-o ro"]);
+    fails(&["mkfs", "--force", &device.0], 4, &["the device is read-only"]);
+    succeeds(&["mount", &device.0, &mnt, "-o", "ro"]);
+    assert_eq!(fs::read_dir(&mnt).expect("a listing").count(), 0);
+    succeeds(&["umount", &mnt]);
+    succeeds(&["check", &device.0]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use esker_stone::rows::extents::BlockName;
 
 use crate::delta::Delta;
 use crate::device::Device;
-use crate::error::{Damage, Result};
+use crate::error::{Damage, Error, Result};
 use crate::limits::{SUPERBLOCK_STEP, SUPERBLOCKS_MAX};
 use crate::merge::rows;
 use crate::part::{LOG, PartHead};
@@ -44,7 +44,7 @@ impl<D: Device> Volume<D> {
     /// Shows it, a line at a time.
     ///
     /// # Errors
-    /// What the device says; that it is not there.
+    /// What the device says. What is not there is a line.
     pub fn dump(&self, what: What, each: &mut dyn FnMut(String)) -> Result<()> {
         match what {
             What::Superblocks => self.dump_superblocks(each),
@@ -67,6 +67,10 @@ impl<D: Device> Volume<D> {
             }
             What::Table(number) => {
                 let state = self.state();
+                if number >= state.tables.len() {
+                    each(format!("there is no table {number}"));
+                    return Ok(());
+                }
                 let mut all = Vec::new();
                 self.stack(&state).leaves(number, &mut |leaf| rows(leaf, &mut all))?;
                 all.iter().for_each(|row| each(format!("{row:?}")));
@@ -74,19 +78,24 @@ impl<D: Device> Volume<D> {
             }
             What::Inode(ino) => self.dump_inode(ino, each),
             What::At(at) => self.dump_at(at, each),
-            What::Block(block) => {
-                let state = self.state();
-                let stack = self.stack(&state);
-                let row = stack.block_row(block)?;
-                let (segment, at) = stack.whereabouts(block, &row)?;
-                each(format!("{row:?}"));
-                each(format!(
-                    "in segment {segment}, at {at}; {} bytes name it",
-                    stack.refs(block)?
-                ));
-                Ok(())
-            }
+            What::Block(block) => self.dump_block(block, each),
         }
+    }
+
+    fn dump_block(&self, block: BlockName, each: &mut dyn FnMut(String)) -> Result<()> {
+        let state = self.state();
+        let stack = self.stack(&state);
+        let row = match stack.block_row(block) {
+            Err(Error::Damaged(Damage::Block)) => {
+                each(format!("there is no block {} of segment {}", block.slot, block.segment));
+                return Ok(());
+            }
+            row => row?,
+        };
+        let (segment, at) = stack.whereabouts(block, &row)?;
+        each(format!("{row:?}"));
+        each(format!("in segment {segment}, at {at}; {} bytes name it", stack.refs(block)?));
+        Ok(())
     }
 
     fn dump_superblocks(&self, each: &mut dyn FnMut(String)) -> Result<()> {
@@ -133,8 +142,14 @@ impl<D: Device> Volume<D> {
     }
 
     fn dump_part(&self, (segment, at): (u64, u64), each: &mut dyn FnMut(String)) -> Result<()> {
-        let physical = self.segments().find(segment).ok_or(Damage::Segment)?;
-        let head = self.head_at(physical, at)?.ok_or(Damage::Commit)?;
+        let Some(physical) = self.segments().find(segment) else {
+            each(format!("there is no segment {segment}"));
+            return Ok(());
+        };
+        let Some(head) = self.head_at(physical, at)? else {
+            each(format!("no part of segment {segment} begins at {at}"));
+            return Ok(());
+        };
         each(format!("{head:?}"));
         if head.kind == LOG {
             each(format!("{:#?}", self.rows_of(physical, &head)?));
@@ -156,7 +171,10 @@ impl<D: Device> Volume<D> {
     fn dump_at(&self, place: u64, each: &mut dyn FnMut(String)) -> Result<()> {
         let (number, inside) = (place / self.shape.segment_len, place % self.shape.segment_len);
         let physical = Physical(u32::try_from(number).unwrap_or(u32::MAX));
-        let row = self.segments().get(physical).copied().ok_or(Damage::Segment)?;
+        let Some(row) = self.segments().get(physical).copied() else {
+            each("past the end of the volume".to_owned());
+            return Ok(());
+        };
         each(format!("{inside} bytes into {row:?}"));
         if physical.0 < self.shape.homes() {
             let at = inside / SUPERBLOCK_STEP * SUPERBLOCK_STEP;

@@ -5,7 +5,7 @@
 
 use crate::commit::absorb;
 use crate::delta::Delta;
-use crate::device::Device;
+use crate::device::{Device, Fault};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{NEXT, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX};
 use crate::log::{Good, Log, hold, named};
@@ -57,6 +57,8 @@ fn any(device: &impl Device) -> Result<Superblock> {
             match superblock_at(device, at + step * SUPERBLOCK_STEP) {
                 Ok(found) if at == 0 || found.segment_len == at => return Ok(found),
                 Err(error @ Error::Stone(_)) => return Err(error),
+                // It is small.
+                Err(Error::Device(Fault::OutOfRange)) => {}
                 Err(error) => {
                     let told = first.get_or_insert(error);
                     if matches!(error, Error::Device(_)) {
@@ -333,10 +335,8 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     let skip = segments.next_number() + u64::from(superblock.segments());
     segments.skip_numbers(skip);
     let before = walk.parts.last().map_or(superblock.log_before, |part| part.head.checksum);
-    let slot = match walk.parts.last() {
-        Some(part) => part.head.first_slot + part.head.slots,
-        None => superblock.log_slot,
-    };
+    let slot = walk.parts.last().map(|part| part.head.first_slot + part.head.slots);
+    let slot = slot.unwrap_or(superblock.log_slot);
     let epoch = walk.parts.iter().map(|part| part.head.epoch).max().unwrap_or(0);
     let log = Log {
         physical,

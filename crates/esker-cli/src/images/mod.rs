@@ -113,9 +113,11 @@ impl Begin {
 pub fn failure(path: &Path, error: Error) -> Failure {
     let (exit, what, remedy) = match error {
         Error::Io(..) => (Exit::Source, format!("cannot read the image ({error})"), ""),
-        Error::Damaged(Damage::NoImage) => {
-            (Exit::Source, "not an Esker image".to_owned(), "`esker pack` makes one")
-        }
+        Error::Damaged(Damage::NoImage) => (
+            Exit::Source,
+            "not an Esker image or volume".to_owned(),
+            "`esker pack` makes an image, `esker mkfs` a volume",
+        ),
         Error::Damaged(Damage::Truncated) => {
             let what = "the image is cut short: its end is missing".to_owned();
             (Exit::Damaged, what, "fetch it again; `esker extract --salvage` tries what is left")

@@ -10,7 +10,9 @@ use esker::ground::Clock as _;
 use esker_host::SystemClock;
 use esker_stone::{Setting, hex};
 use esker_volume::device::{Device as _, FileDevice};
-use esker_volume::limits::{BLOCK_LEN_MAX, BLOCK_LEN_MIN, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN};
+use esker_volume::limits::{
+    BLOCK_LEN_MAX, BLOCK_LEN_MIN, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN,
+};
 use esker_volume::mkfs::segment_len;
 use esker_volume::{Making, make};
 use serde_json::json;
@@ -157,16 +159,14 @@ fn known(head: &[u8]) -> Option<&'static str> {
 impl Mkfs {
     /// Makes it.
     pub fn run(&self) -> Outcome {
-        let device = self.device()?;
-        let (size, zones) = (device.geometry().size, device.geometry().zones);
-        let usual = zones.map_or_else(|| segment_len(size), |zones| zones.len);
-        let len = self.segment.unwrap_or(usual);
-        if zones.is_some() && len != usual {
-            let what = format!("the zones of the device have {}", size_shown(usual));
-            return Err(Failure::at(Exit::Usage, &what, &self.target, "leave out --segment"));
+        let is_new = !self.target.exists();
+        let made = self.make();
+        if made.is_err() && is_new {
+            // What is of no use is not left behind.
+            let _ = std::fs::remove_file(&self.target);
         }
-        let making = self.making(len, size)?;
-        make(&device, &making).map_err(|error| volumes::failure(&self.target, &error))?;
+        let (making, size) = made?;
+        let len = making.segment_len;
         if self.json {
             let line = json!({
                 "volume": self.target.to_string_lossy(),
@@ -185,6 +185,36 @@ impl Mkfs {
             ));
         }
         Ok(())
+    }
+
+    /// What was made, and on how many bytes.
+    fn make(&self) -> Outcome<(Making, u64)> {
+        let device = self.device()?;
+        let (size, zones) = (device.geometry().size, device.geometry().zones);
+        let usual = zones.map_or_else(|| segment_len(size), |zones| zones.len);
+        let len = self.segment.unwrap_or(usual);
+        if zones.is_some() && len != usual {
+            let what = format!("the zones of the device have {}", size_shown(usual));
+            return Err(Failure::at(Exit::Usage, &what, &self.target, "leave out --segment"));
+        }
+        let making = self.making(len, size)?;
+        self.check_count(len, size)?;
+        make(&device, &making).map_err(|error| volumes::failure(&self.target, &error))?;
+        Ok((making, size))
+    }
+
+    /// There are neither too few nor too many segments.
+    fn check_count(&self, len: u64, size: u64) -> Outcome {
+        let told = |what: &str, count: u64, other: &str| {
+            let (all, one) = (size_shown(size), size_shown(len));
+            let what = format!("{all} is too {what} for segments of {one}: {count} at {other}");
+            Failure::at(Exit::Usage, &what, &self.target, "choose other sizes")
+        };
+        match size / len {
+            ..SEGMENTS_MIN => Err(told("small", SEGMENTS_MIN, "least")),
+            SEGMENTS_MIN..=SEGMENTS_MAX => Ok(()),
+            _ => Err(told("large", SEGMENTS_MAX, "most")),
+        }
     }
 
     fn making(&self, segment_len: u64, size: u64) -> Outcome<Making> {

@@ -10,7 +10,7 @@ pub mod writer;
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -85,7 +85,7 @@ pub fn failure(path: &Path, error: &Error) -> Failure {
         Error::Damaged(_) | Error::Stone(_) => {
             (Exit::Damaged, format!("the volume is damaged ({error})"), check)
         }
-        Error::Setting(_) => (Exit::Usage, error.to_string(), "choose other sizes"),
+        Error::Setting(_) => (Exit::Usage, error.to_string(), "choose other options"),
         Error::NoSpace | Error::Device(Fault::NoSpace) => {
             (Exit::Failed, error.to_string(), "take something away, or make room below")
         }
@@ -95,14 +95,33 @@ pub fn failure(path: &Path, error: &Error) -> Failure {
     Failure::at(exit, &what, path, remedy)
 }
 
+/// Whether the kernel lets nobody write to a block device, though it can be opened for that.
+fn is_read_only(path: &Path) -> bool {
+    let Ok(meta) = path.metadata() else { return false };
+    let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+    let told = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"));
+    meta.file_type().is_block_device() && told.is_ok_and(|word| word.trim() == "1")
+}
+
 /// Opens the file or device, for one at a time where it may be written.
 pub fn device(path: &Path, write: bool) -> Outcome<FileDevice> {
+    const ONLY_READ: &str = "it can be mounted with -o ro";
+    if write && is_read_only(path) {
+        return Err(Failure::at(Exit::Source, "the device is read-only", path, ONLY_READ));
+    }
     let opened = FileDevice::open(path, write)
         .and_then(|device| device.with_zones(|file| queue::Zoned::find(file, write)));
     opened.map_err(|error| {
+        if error.kind() == ErrorKind::Unsupported {
+            let what = format!("cannot use the device: {error}");
+            let remedy = "make a device of the zones that are alike: dmsetup(8), target linear";
+            return Failure::at(Exit::Source, &what, path, remedy);
+        }
         if error.kind() != ErrorKind::WouldBlock {
             let what = format!("cannot open the volume ({})", said(&error));
-            return Failure::at(Exit::Source, &what, path, "");
+            let refused = [ErrorKind::ReadOnlyFilesystem, ErrorKind::PermissionDenied];
+            let remedy = if write && refused.contains(&error.kind()) { ONLY_READ } else { "" };
+            return Failure::at(Exit::Source, &what, path, remedy);
         }
         let what = format!("the volume is in use by {}", owner::shown(path));
         Failure::at(Exit::Failed, &what, path, "unmount it there, or wait")
