@@ -600,8 +600,8 @@ impl<D: Device> Volume<D> {
         }
     }
 
-    /// Before a commit. Before the first after opening what an earlier one left is made safe, and a zone that was written
-    /// further than its last whole part is left.
+    /// Before a commit. Before the first after opening, what an earlier one left is made safe, and a zone that was
+    /// written further than its last whole part is left.
     pub(crate) fn prepare(&self, log: &mut Log) -> Result<()> {
         if log.fresh {
             self.barrier(log)?;
