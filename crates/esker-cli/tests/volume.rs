@@ -287,8 +287,9 @@ fn helpers_answer_as_those_who_call_them_expect() {
 /// Turns a byte round in the head of the last commit.
 fn damage_last_head(disk: &str) {
     let mut bytes = fs::read(disk).expect("a volume");
-    let heads = (0..bytes.len()).step_by(4096).filter(|&at| bytes[at..].starts_with(b"EskrPart"));
-    let last = heads.last().expect("a commit");
+    let mut heads =
+        (0..bytes.len()).step_by(4096).filter(|&at| bytes[at..].starts_with(b"EskrPart"));
+    let last = heads.next_back().expect("a commit");
     bytes[last + 100] ^= 1;
     fs::write(disk, bytes).expect("written");
 }
