@@ -20,19 +20,19 @@ fn now() -> Time {
     Time { secs: 1_700_000_000, nanos: 0 }
 }
 
-pub fn with<R>(f: impl FnOnce(&mut Files<Memory>) -> esker::Result<R>) -> R {
+pub(crate) fn with<R>(f: impl FnOnce(&mut Files<Memory>) -> esker::Result<R>) -> R {
     FILES.with_borrow_mut(|files| f(files.as_mut().expect("init was called"))).expect("a trap")
 }
 
 // #[ic_cdk::init] and #[ic_cdk::post_upgrade]
-pub fn init() {
+pub(crate) fn init() {
     let manager = STABLE.with(|stable| MemoryManager::init(stable.clone()));
     let files = Files::open_memory(Stable::new(manager.get(MemoryId::new(30))), now);
     FILES.set(Some(files.expect("a memory of ours, or an empty one")));
 }
 
 // #[ic_cdk::update]
-pub fn write_file(name: String, content: String) {
+pub(crate) fn write_file(name: String, content: String) {
     with(|files| {
         if let Some((above, _)) = name.rsplit_once('/') {
             files.make_dirs(Fd::ROOT, above.as_bytes())?;
@@ -44,11 +44,11 @@ pub fn write_file(name: String, content: String) {
 }
 
 // #[ic_cdk::query]
-pub fn fs_size() -> u64 {
+pub(crate) fn fs_size() -> u64 {
     with(|files| Ok(files.space().used))
 }
 
-pub fn main() {
+pub(crate) fn main() {
     init();
     write_file("notes/today".into(), "what a returned call did is in the memory".into());
     let before = fs_size();

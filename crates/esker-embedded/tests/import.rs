@@ -231,7 +231,7 @@ fn damaged_directories_and_sizes_are_told() {
         } else {
             fs.storage.put_metadata(file.node, &Metadata { size: 1 << 60, ..file }).unwrap();
         }
-        let mut files = Files::open_memory(Heap::new(), || Time::default()).unwrap();
+        let mut files = Files::open_memory(Heap::new(), Time::default).unwrap();
         let told = import(&mut fs, &mut files);
         let errno = stable_fs::error::Error::IOError as u16;
         assert_eq!(told, Err(ImportError::Source { path: path.into(), errno }));

@@ -16,7 +16,8 @@ pub enum MountedFileSizePolicy {
     /// As long as it was, which the memory knows: its first page is for that. Nothing in a memory of no bytes. A memory
     /// that holds something else is refused.
     PreviousOrZero,
-    /// The same, but a memory that holds something else is as long as it is, and all of it is the file's.
+    /// The same, but a memory that holds something else is the file's from its first byte on: all of it when it is
+    /// mounted so for the first time, and later as long as it was, which the file below keeps.
     PreviousOrMemoryPages,
     /// So many bytes from the first of the memory on.
     Explicit(u64),
@@ -65,7 +66,8 @@ pub fn mount_memory_file(
     let backing = match size_policy {
         Policy::PreviousOrZero => Backing::Kept,
         Policy::PreviousOrMemoryPages if is_kept(&memory) => Backing::Kept,
-        Policy::PreviousOrMemoryPages | Policy::MemoryPages => Backing::RawPages,
+        Policy::PreviousOrMemoryPages => Backing::RawKept { first: memory.size() },
+        Policy::MemoryPages => Backing::RawPages,
         Policy::Explicit(size) => Backing::Raw { size },
     };
     with_files(|fs| mount(fs, file_name.as_bytes(), Box::new(memory), backing).map_err(errno))
