@@ -34,7 +34,8 @@ fn name(number: u64) -> Vec<u8> {
     format!("file{number}").into_bytes()
 }
 
-/// Files of space that is theirs, large ones as long as they fit, then smaller ones, until nothing fits; how long each is.
+/// Files of space that is theirs, large ones as long as they fit, then smaller ones, until nothing fits; how long each
+/// is.
 fn fill(files: &mut Files<&Memory>) -> Vec<u64> {
     let (mut lens, mut len) = (Vec::new(), LEN_MAX);
     while len >= LEN_MIN {

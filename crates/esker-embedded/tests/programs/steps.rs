@@ -1,5 +1,5 @@
-//! A canister's module for tests of traps: steps that change files in the stable memory, and a number that tells all that
-//! is there. Its files stay open from one call to the next, on the heap.
+//! A canister's module for tests of traps: steps that change files in the stable memory, and a number that tells all
+//! that is there. Its files stay open from one call to the next, on the heap.
 #![cfg(target_arch = "wasm32")]
 
 use std::cell::RefCell;

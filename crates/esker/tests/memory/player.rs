@@ -39,7 +39,8 @@ impl<B: Base> Player<B> {
         Self { home, model, chance, refused: 0, ticks, known }
     }
 
-    /// Another home in the place of this, once that is gone: `open` finds it where that one was. What had no names goes.
+    /// Another home in the place of this, once that is gone: `open` finds it where that one was. What had no names
+    /// goes.
     pub fn reopen(self, open: impl FnOnce() -> Home<B>) -> Self {
         let Self { home, model, chance, refused, ticks, known } = self;
         drop(home);

@@ -1,5 +1,5 @@
-//! Calls of a canister that trap at any write to the stable memory. The Internet Computer takes back what such a call did,
-//! on the heap and in the stable memory, and so does this; the canister notices nothing.
+//! Calls of a canister that trap at any write to the stable memory. The Internet Computer takes back what such a call
+//! did, on the heap and in the stable memory, and so does this; the canister notices nothing.
 
 use esker_meter::build_example_with;
 use wasmi::{Caller, Engine, Error, Extern, Instance, Linker, Module, Store};
@@ -92,7 +92,8 @@ struct Canister {
 }
 
 impl Canister {
-    /// A canister in this state, in a new instance: what else it has (the place of its stack) is the same between calls.
+    /// A canister in this state, in a new instance: what else it has (the place of its stack) is the same between
+    /// calls.
     fn wake(&self, state: &State) -> (Store<System>, Instance) {
         let system_kept = System { stable: state.stable.clone(), left: None };
         let mut store = Store::new(&self.engine, system_kept);
