@@ -1,5 +1,6 @@
 //! A memory that stable-fs wrote, with anything in it. That crate gives up on what is damaged with a panic, which in a
-//! canister undoes the upgrade; what is copied ends all the same, and nothing of ours panics.
+//! canister undoes the upgrade, and takes as much of the heap as a damaged length says; what is copied ends all the
+//! same, and nothing of ours panics.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -19,7 +19,7 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
 /// Bytes on the heap at most, beside what there was before: the memories themselves are some MiB, and what is copied at
 /// once takes 256 KiB.
-pub const HEAP_MAX: usize = 48 << 20;
+const HEAP_MAX: usize = 48 << 20;
 /// A memory grows by so much at most, as a canister's that is nearly full.
 const MORE: u64 = 8 << 20;
 /// Calls of a memory before somebody is thought to go round in circles: so many, and so many for each page.
@@ -94,6 +94,11 @@ impl<M: Memory> Memory for Counted<M> {
     }
 }
 
+/// As many bytes as nobody may take, and more than anybody has taken so far.
+pub fn too_many() -> usize {
+    HEAP_MAX.max(ALLOCATOR.max_allocated() - ALLOCATOR.allocated()) + 1
+}
+
 /// Runs it, which must not take more of the heap than it may at any time.
 pub fn bounded<R>(f: impl FnOnce() -> R) -> R {
     let before = ALLOCATOR.allocated();
@@ -129,7 +134,7 @@ pub fn hunt(what: &str, usual: u64, mut case: impl FnMut(&mut Chance) -> bool) -
         if std::env::var_os("ESKER_FUZZ_TELL").is_some() {
             eprintln!("{what}, seed {seed}");
         }
-        let ended = catch_unwind(AssertUnwindSafe(|| bounded(|| case(&mut chance))));
+        let ended = catch_unwind(AssertUnwindSafe(|| case(&mut chance)));
         let Ok(did) = ended else { panic!("{what}: ESKER_SEED={seed} ESKER_CASES=1") };
         tried += 1;
         done += u64::from(did);

@@ -1,8 +1,8 @@
-//! Hostile bytes: whatever a memory, an undo log, a file's own memory or files of stable-fs hold, to open and to use them
-//! ends, panics nowhere, and takes no more memory than their size justifies.
+//! Hostile bytes: whatever a memory, an undo log, a file's own memory or files of stable-fs hold, to open and to use
+//! them ends, panics nowhere, and takes no more memory than their size justifies.
 //!
-//! `ESKER_CASES` says how many of each kind, `ESKER_FUZZ_SECONDS` for how long instead, `ESKER_SEED` with which to begin:
-//! a failure tells its own.
+//! `ESKER_CASES` says how many of each kind, `ESKER_FUZZ_SECONDS` for how long instead, `ESKER_SEED` with which to
+//! begin: a failure tells its own.
 
 #[path = "../../../esker/tests/memory/chance.rs"]
 #[allow(dead_code, reason = "the memory home's tests use all of it")]
@@ -55,7 +55,7 @@ fn any_bytes_can_be_opened_and_used() {
         let home = &homes[usize::from(chance.one_in(8))];
         let mut bytes = home.clone();
         spoil(chance, &mut bytes);
-        open_and_use(&Counted::new(memory_of(&bytes)))
+        bounded(|| open_and_use(&Counted::new(memory_of(&bytes))))
     });
     assert!(opened * 4 > cases, "{opened} of {cases} could be opened");
 }
@@ -86,13 +86,14 @@ fn any_undo_log_can_be_opened_and_used() {
             spoil(chance, &mut memory);
         }
         let memory = Counted::new(memory_of(&memory));
-        match Undo::open(&memory, Counted::new(memory_of(&log))) {
+        let log = Counted::new(memory_of(&log));
+        bounded(|| match Undo::open(&memory, log) {
             Ok(undo) => open_and_use(&undo),
             Err(error) => {
                 assert!(matches!(error, Error::Corrupt | Error::NoSpace), "{error}");
                 false
             }
-        }
+        })
     });
     assert!(opened * 4 > cases, "{opened} of {cases} could be opened");
 }
@@ -133,7 +134,8 @@ fn mounted(chance: &mut Chance) -> Result<bool, MountError> {
 
 #[test]
 fn any_memory_of_a_file_can_be_mounted_and_used() {
-    let (cases, used) = hunt("a file's memory", 100, |chance| mounted(chance).unwrap_or(false));
+    let (cases, used) =
+        hunt("a file's memory", 100, |chance| bounded(|| mounted(chance).unwrap_or(false)));
     assert!(used * 8 > cases, "{used} of {cases} could be mounted");
 }
 
@@ -176,6 +178,6 @@ fn the_fuzz_itself_finds_what_it_is_for() {
     };
     assert!(!found(|memory| memory.read(0, &mut [0; 100]).unwrap()));
     assert!(found(|memory| while memory.read(0, &mut [0; 100]).is_ok() {}), "a loop");
-    assert!(found(|_| drop(std::hint::black_box(vec![1_u8; kit::HEAP_MAX + 1]))), "too much");
+    assert!(found(|_| drop(std::hint::black_box(vec![0_u8; kit::too_many()]))), "too much");
     assert!(kit::CALLS_MAX.load(Relaxed) > 0);
 }

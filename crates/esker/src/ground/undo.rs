@@ -141,7 +141,8 @@ impl<M: Memory, L: Memory> Undo<M, L> {
 
     /// Another call: entries so far mean nothing any more.
     fn begin(&self, call: &mut Call) -> Result<()> {
-        let sequence = call.sequence + 1;
+        // A log may say anything.
+        let sequence = call.sequence.checked_add(1).ok_or(Error::Corrupt)?;
         let head = UndoHead {
             magic: MAGIC,
             version: VERSION,

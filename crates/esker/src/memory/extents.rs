@@ -135,12 +135,18 @@ pub(super) fn each_extent<P: Sheets>(
     {
         return Ok(());
     }
-    let mut failed = None;
+    let (mut failed, mut last) = (None, from);
     tree.scan(&keys::extent(ino, from + 1), |key, value| {
         let start = match keys::parse(key) {
             Some((owner, Rest::Extent(start))) if owner == ino && start < to => start,
             _ => return Flow::Break(()),
         };
+        // In damaged pages they may not rise, and whoever goes on behind the last would come to no end.
+        if start <= last {
+            failed = Some(Error::Corrupt);
+            return Flow::Break(());
+        }
+        last = start;
         match Extent::decode(start, value) {
             Ok(extent) => each(extent),
             Err(error) => {

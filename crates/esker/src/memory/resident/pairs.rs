@@ -28,6 +28,18 @@ fn parse(key: &[u8], value: &[u8]) -> Result<(Key, u32)> {
     Ok((((key >> 64) as u64, key as u64), value))
 }
 
+/// What was found where it was looked for: in damaged pages it may lie on the other side, and whoever goes on from
+/// there would come to no end.
+fn on_its_side(
+    found: Option<(Key, u32)>,
+    is: impl FnOnce(Key) -> bool,
+) -> Result<Option<(Key, u32)>> {
+    match found {
+        Some((key, _)) if !is(key) => Err(Error::Corrupt),
+        found => Ok(found),
+    }
+}
+
 impl<M: Memory> Pairs for TreePairs<M> {
     fn put(&mut self, key: Key, value: u32) -> Result<()> {
         match value {
@@ -41,7 +53,8 @@ impl<M: Memory> Pairs for TreePairs<M> {
     }
 
     fn floor(&self, key: Key) -> Result<Option<(Key, u32)>> {
-        self.0.floor(&bytes(key), parse)?.transpose()
+        let found = self.0.floor(&bytes(key), parse)?.transpose()?;
+        on_its_side(found, |found| found <= key)
     }
 
     fn ceiling(&self, key: Key) -> Result<Option<(Key, u32)>> {
@@ -50,7 +63,7 @@ impl<M: Memory> Pairs for TreePairs<M> {
             found = parse(key, value).map(Some);
             core::ops::ControlFlow::Break(())
         })?;
-        found
+        on_its_side(found?, |found| found >= key)
     }
 
     fn pages_for(&self, puts: usize) -> usize {
