@@ -229,6 +229,8 @@ pub struct History {
     safe: Vec<bool>,
     /// Steps that were refused because of the volume.
     refused: u64,
+    /// Operations of the device before the volume was closed.
+    closed: usize,
 }
 
 /// Whether a step was refused because of the volume: then it did nothing.
@@ -358,6 +360,7 @@ impl History {
             marks: Vec::new(),
             safe: Vec::new(),
             refused: 0,
+            closed: 0,
         };
         history.mark(&model, &device, 0);
         for (number, step) in script.0.iter().enumerate() {
@@ -376,6 +379,7 @@ impl History {
             history.safe.push(synced);
             history.mark(&model, &device, number + 1);
         }
+        history.closed = device.done();
         // What it says is not needed to find what was made safe.
         let _ = volume.home().volume().close();
         history.ops = device.ops();
@@ -442,13 +446,23 @@ impl History {
     /// What is on the medium in the end.
     #[must_use]
     pub fn medium(&self, shape: &Shape) -> Medium {
-        self.end(shape, |_, _| None)
+        self.after(shape, &self.ops, |_, _| None)
     }
 
     /// What is on the medium when all that was done is safe.
     fn end(&self, shape: &Shape, change: impl Fn(usize, &Op) -> Option<Op>) -> Medium {
+        self.after(shape, &self.ops, change)
+    }
+
+    /// The same after these operations, of which some are others.
+    fn after(
+        &self,
+        shape: &Shape,
+        ops: &[Op],
+        change: impl Fn(usize, &Op) -> Option<Op>,
+    ) -> Medium {
         let mut replay = Replay::new(self.begin.clone(), shape.zones.map(|zones| zones.len), false);
-        for (number, op) in self.ops.iter().enumerate() {
+        for (number, op) in ops.iter().enumerate() {
             replay.step(change(number, op).as_ref().unwrap_or(op));
         }
         replay.step(&Op::Flush);
@@ -471,7 +485,7 @@ impl History {
             let mut medium = medium.clone();
             let bit = chance.pick(&pages) * 8 + chance.below(PAGE as u64 * 8);
             medium.rot(bit);
-            let noticed = self.is_noticed(shape, medium);
+            let noticed = self.is_noticed(shape, medium, 0);
             if noticed.map_err(|why| format!("bit {bit}: {why}"))? { told += 1 } else { same += 1 }
         }
         Ok((told, same))
@@ -501,45 +515,46 @@ impl History {
                 }
                 _ => None,
             });
-            let noticed = self.is_noticed(shape, medium);
+            let noticed = self.is_noticed(shape, medium, 0);
             let noticed = noticed.map_err(|why| format!("write {number}, lost {lost}: {why}"))?;
             if noticed { told += 1 } else { same += 1 }
         }
         Ok((told, same))
     }
 
-    /// Turns a bit round in the head of each part of the log, one at a time; how many were told of, and how many did no
-    /// harm.
+    /// Turns a bit round in the head of each part of the log, one at a time, of the volume that was closed and of one
+    /// whose server was killed; how many were told of, and how many did no harm.
     ///
     /// # Errors
     /// The first that made a volume show what it should not, in words.
     pub fn behead(&self, shape: &Shape, seed: u64) -> Result<(u64, u64), String> {
-        let medium = self.end(shape, |_, _| None);
         let mut chance = Chance::new(seed);
         let (mut told, mut same) = (0, 0);
-        for op in &self.ops {
-            let Op::Write(Write { at, bytes }) = op else { continue };
-            let mut there = vec![0; bytes.len()];
-            medium.read(*at, &mut there);
-            if !bytes.starts_with(&part::MAGIC) || there != bytes[..] {
-                continue;
-            }
-            let mut medium = medium.clone();
-            medium.rot(at * 8 + chance.below(part::PartHead::SIZE as u64 * 8));
-            let noticed = self.is_noticed(shape, medium);
-            if noticed.map_err(|why| format!("the head at {at}: {why}"))? {
-                told += 1
-            } else {
-                same += 1
+        // Of the last commit nothing says that it was safe, where the server was killed.
+        for (ops, missing) in [(&self.ops[..], 0), (&self.ops[..self.closed], 1)] {
+            let medium = self.after(shape, ops, |_, _| None);
+            for op in ops {
+                let Op::Write(Write { at, bytes }) = op else { continue };
+                let mut there = vec![0; bytes.len()];
+                medium.read(*at, &mut there);
+                if !bytes.starts_with(&part::MAGIC) || there != bytes[..] {
+                    continue;
+                }
+                let mut medium = medium.clone();
+                medium.rot(at * 8 + chance.below(part::PartHead::SIZE as u64 * 8));
+                let noticed = self.is_noticed(shape, medium, missing);
+                let noticed = noticed.map_err(|why| format!("the head at {at}: {why}"))?;
+                if noticed { told += 1 } else { same += 1 }
             }
         }
         Ok((told, same))
     }
 
-    /// Whether a volume that was closed and came to harm says so; if not, it must show what it did.
-    fn is_noticed(&self, shape: &Shape, medium: Medium) -> Result<bool, String> {
+    /// Whether a volume that came to harm says so; if not, it must show what it did, but for so many of the last syncs.
+    fn is_noticed(&self, shape: &Shape, medium: Medium, missing: usize) -> Result<bool, String> {
         let wrote = |step: &usize| self.safe[*step] && self.marks[*step] < self.marks[step + 1];
-        let least = (0..self.safe.len()).rev().find(wrote).map_or(0, |step| step + 1);
+        let least =
+            (0..self.safe.len()).rev().filter(wrote).nth(missing).map_or(0, |step| step + 1);
         let device = shape.device(medium);
         let shown = shape.open(&device, false).map_err(|error| format!("{error:?}"));
         let Ok(shown) = shown.and_then(|volume| print(&volume)) else { return Ok(true) };
