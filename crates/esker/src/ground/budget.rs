@@ -32,10 +32,11 @@ impl Budget {
         self.used.fetch_add(bytes, Relaxed);
     }
 
-    /// Gives back `bytes` that were taken or forced.
+    /// Gives back `bytes` that were taken or forced. (What hostile bytes say is in use may be less than what they give
+    /// back.)
     pub fn give(&self, bytes: u64) {
-        let before = self.used.fetch_sub(bytes, Relaxed);
-        debug_assert!(before >= bytes, "more given than taken");
+        let less = |used: u64| Some(used.saturating_sub(bytes));
+        let _ = self.used.fetch_update(Relaxed, Relaxed, less);
     }
 
     /// As if nothing had happened since `used` bytes were in use.

@@ -357,9 +357,10 @@ fn apply_inode<B: Base>(
         match step {
             Step::Remove(start) => tree.remove(&keys::extent(ino, start))?,
             Step::Put(extent) => tree.put(&keys::extent(ino, extent.start), &extent.encode())?,
-            Step::Edit(extent) => tree.edit(&keys::extent(ino, extent.start), |value| {
-                value.copy_from_slice(&extent.encode());
-            })?,
+            Step::Edit(extent) => {
+                let key = keys::extent(ino, extent.start);
+                tree.edit(&key, |value| overwrite(value, &extent.encode()))??;
+            }
         }
     }
     apply_record(tree, staged)?;
@@ -419,14 +420,24 @@ fn apply_key<P: Sheets>(tree: &mut SubTree<P>, staged: &StagedName<'_>, key: &[u
     let value = record::name_value(&now);
     let head = record::seq_value(&now);
     match staged.stored {
-        Some(_) => tree.edit(key, |stored| stored.copy_from_slice(&value))?,
+        Some(_) => tree.edit(key, |stored| overwrite(stored, &value))??,
         None => tree.put(key, &value)?,
     }
     if stays {
-        let edit = |stored: &mut [u8]| stored[..head.len()].copy_from_slice(&head);
-        return tree.edit(&keys::seq(dir, now.seq), edit);
+        let edit =
+            |stored: &mut [u8]| overwrite(stored.get_mut(..head.len()).unwrap_or_default(), &head);
+        return tree.edit(&keys::seq(dir, now.seq), edit)?;
     }
     record::with_listed(&now, name, |value| tree.put(&keys::seq(dir, now.seq), value))
+}
+
+/// Writes a value over one that is as long; one that is not was never ours.
+fn overwrite(stored: &mut [u8], value: &[u8]) -> Result<()> {
+    if stored.len() != value.len() {
+        return Err(Error::Corrupt);
+    }
+    stored.copy_from_slice(value);
+    Ok(())
 }
 
 fn apply_xattr<P: Sheets>(tree: &mut SubTree<P>, staged: &StagedXattr<'_>) -> Result<()> {

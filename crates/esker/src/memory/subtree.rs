@@ -263,7 +263,7 @@ impl<P: Sheets> SubTree<P> {
     }
 
     /// Changes a value that must be there.
-    pub(super) fn edit(&mut self, key: &[u8], f: impl FnOnce(&mut [u8])) -> Result<()> {
+    pub(super) fn edit<R>(&mut self, key: &[u8], f: impl FnOnce(&mut [u8]) -> R) -> Result<R> {
         self.existing()?.edit(key, f)?.ok_or(Error::Corrupt)
     }
 
