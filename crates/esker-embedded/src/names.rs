@@ -2,6 +2,8 @@
 //!
 //! Neighbours: `files` opens what names lead to. Invariant: a name that leads to a mounted file stays.
 
+use alloc::collections::BTreeSet;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use esker::ground::Memory;
@@ -67,13 +69,17 @@ impl<M: Memory> Files<M> {
     /// Removes what a path leads to: a directory with all that is in it.
     ///
     /// # Errors
-    /// `NotFound`; `Busy` when something there is mounted. What was removed before is gone.
+    /// `NotFound`; `Busy` when something there is mounted; `Corrupt` when a directory lies in itself, in a damaged
+    /// memory. What was removed before is gone.
     pub fn remove_all(&mut self, from: Fd, path: &[u8]) -> Result<()> {
         if self.stat_path(from, path, false)?.kind != Kind::Directory {
             return self.unlink(from, path);
         }
-        // One path is kept, and some names: in a damaged memory a directory may lead to itself.
+        // One path is kept, with the directories on it, and some names.
         let (top, mut dir) = (path.len(), path.to_vec());
+        let start = self.handles.get(from)?.ino;
+        let mut on_path = vec![self.ino_at(start, path)?];
+        let mut entered: BTreeSet<_> = on_path.iter().copied().collect();
         loop {
             let (mut names, mut below) = (Vec::new(), None);
             self.list(from, &dir, &mut |entry| {
@@ -90,13 +96,21 @@ impl<M: Memory> Files<M> {
                 self.unlink(from, &[&dir[..], b"/", &name].concat())?;
             }
             match below {
-                Some(name) => dir = [&dir[..], b"/", &name].concat(),
+                Some(name) => {
+                    dir = [&dir[..], b"/", &name].concat();
+                    let ino = self.ino_at(start, &dir)?;
+                    if !entered.insert(ino) {
+                        return Err(Error::Corrupt);
+                    }
+                    on_path.push(ino);
+                }
                 None if !empty => {}
                 None => {
                     self.rmdir(from, &dir)?;
                     if dir.len() == top {
                         return Ok(());
                     }
+                    on_path.pop().map(|ino| entered.remove(&ino));
                     let above = dir.iter().rposition(|&byte| byte == b'/');
                     dir.truncate(above.unwrap_or(top));
                 }
