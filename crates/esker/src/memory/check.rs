@@ -197,7 +197,7 @@ impl Survey {
                 if piece != next {
                     self.findings.push(Finding::XattrPieces { ino });
                 }
-                seen.pieces = (name.to_vec(), piece + 1);
+                seen.pieces = (name.to_vec(), piece.wrapping_add(1));
                 Ok(())
             }
             Rest::Extent(start) => self.look_at_extent(ino, start, value),

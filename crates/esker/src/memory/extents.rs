@@ -99,6 +99,8 @@ pub(super) fn append(extents: &mut Extents, extent: Extent) {
 /// The extent of the inode that holds granule `at`.
 pub(super) fn holding<P: Sheets>(tree: &SubTree<P>, ino: Ino, at: u64) -> Result<Option<Extent>> {
     let found = tree.floor(&keys::extent(ino, at), |key, value| match keys::parse(key) {
+        // The keys of a damaged page may not rise.
+        Some((owner, Rest::Extent(start))) if owner == ino && start > at => Err(Error::Corrupt),
         Some((owner, Rest::Extent(start))) if owner == ino => {
             Extent::decode(start, value).map(Some)
         }
