@@ -5,13 +5,12 @@
 //! back. A confined process opens no file, starts no program, makes no connection and no memory executable.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule,
+    BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule,
 };
 
 /// Addresses that serving may take beside what it has and what it may keep of what was decoded: a net below the
@@ -84,36 +83,6 @@ const CALLS: &[libc::c_long] = &[
 /// io_uring_register(2): the one that lets a ring begin.
 const REGISTER_ENABLE_RINGS: u64 = 12;
 
-/// Why a process keeps its rights.
-#[derive(Debug)]
-pub enum Unconfined {
-    /// There is no filter for this machine, or its kernel does not take it.
-    Filter(seccompiler::Error),
-    /// The filter cannot be put together.
-    Backend(seccompiler::BackendError),
-}
-
-impl fmt::Display for Unconfined {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Filter(error) => write!(f, "{error}"),
-            Self::Backend(error) => write!(f, "{error}"),
-        }
-    }
-}
-
-impl From<seccompiler::Error> for Unconfined {
-    fn from(error: seccompiler::Error) -> Self {
-        Self::Filter(error)
-    }
-}
-
-impl From<seccompiler::BackendError> for Unconfined {
-    fn from(error: seccompiler::BackendError) -> Self {
-        Self::Backend(error)
-    }
-}
-
 /// What a confined process needs of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
@@ -124,12 +93,14 @@ pub enum Needs {
 }
 
 /// Confines the process.
-pub fn confine(needs: Needs) -> Result<(), Unconfined> {
+///
+/// There may be no filter for this machine, or its kernel may not take one: then it keeps its rights.
+pub fn confine(needs: Needs) -> Result<(), Error> {
     let program = program()?;
     if let Needs::Kept(bytes) = needs {
         bound_addresses(bytes);
     }
-    Ok(seccompiler::apply_filter_all_threads(&program)?)
+    seccompiler::apply_filter_all_threads(&program)
 }
 
 /// Without a limit the decoders' own are what there is.
@@ -147,7 +118,7 @@ fn bound_addresses(kept: u64) {
 }
 
 /// The filter for this kind of machine.
-fn program() -> Result<BpfProgram, Unconfined> {
+fn program() -> Result<BpfProgram, Error> {
     let mut calls: BTreeMap<_, _> = CALLS.iter().map(|&call| (call, Vec::new())).collect();
     let own = u64::from(std::process::id());
     let no_code = || only(2, SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64), 0);
@@ -168,7 +139,7 @@ fn program() -> Result<BpfProgram, Unconfined> {
 }
 
 /// A call whose argument with this number compares so.
-fn only(argument: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompRule, Unconfined> {
+fn only(argument: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompRule, Error> {
     let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value)?;
     Ok(SeccompRule::new(vec![condition])?)
 }
