@@ -5,14 +5,16 @@
 #   sudo scripts/bench.sh [NAME...]
 #
 # NAME is one of: directories million append fio trees memory disks volumes transports library peers; all of
-# them, an hour and a half, where none is given (peers are built with Go). Files go through the
-# kernel's caches: without root nothing is cold.
+# them, an hour and a half, where none is given (peers are built with Go). Or packs, which takes an hour more: trees from
+# public registries, packed at every level and by other tools, and read again. Files go through the kernel's caches:
+# without root nothing is cold.
 #
 #   ESKER_ROUNDS       how often each (default 3)
 #   ESKER_FILES        sizes of directories (default 1K,10K,100K)
 #   ESKER_ARCHIVE      a source tree to unpack (default: Esker's own)
 #   ESKER_BUILD        the command that builds it (default: none)
 #   ESKER_REPOSITORY   a git repository to clone (default: Esker's own)
+#   ESKER_DATA         where the trees of packs are made (default target/data)
 #   ESKER_PAGE         the file to write (default docs/benchmarks.md)
 set -euo pipefail
 
@@ -23,9 +25,9 @@ cd "$here"
 names=(directories million append fio trees memory disks volumes transports library peers)
 [ $# -gt 0 ] || set -- "${names[@]}"
 for name in "$@"; do
-    case " ${names[*]} " in
+    case " ${names[*]} packs " in
         *" $name "*) ;;
-        *) echo "esker: no such measurement: $name: there are ${names[*]}" >&2; exit 2 ;;
+        *) echo "esker: no such measurement: $name: there are ${names[*]} packs" >&2; exit 2 ;;
     esac
 done
 
@@ -106,6 +108,22 @@ for name in "$@"; do
             measure "Beside other file systems in memory" dir append fio --on mem: {} --files 1K,10K \
                 --bytes 16M
             through=() ;;
+        packs)
+            data=${ESKER_DATA:-target/data}
+            mkdir -p "$data/images"
+            scripts/bench-pack-data.sh "$data" versions source mixed
+            # DwarFS 0.15.3 is in no registry: its bytes are exact, its CPU seconds those of another machine, told as
+            # shares of what zstd took there.
+            "$target/release/esker" bench pack "$data"/{versions,source,mixed} --images "$data/images" \
+                --scratch "$data" --rounds "${ESKER_ROUNDS:-3}" --svg docs/packs.svg --markdown "$page" \
+                --title "Trees, packed" \
+                --given 'versions:DwarFS -l7=33573384,0.693*zstd-long:19' \
+                --given 'versions:DwarFS -l9=19304054,0.583*zstd-long:19' \
+                --given 'source:DwarFS -l7 by paths=33486004,0.752*zstd-long:19' \
+                --given 'source:DwarFS -l9=32799725,1.105*zstd-long:19' \
+                --given 'mixed:DwarFS -l7=197067083,0.861*zstd-long:19' \
+                --given 'mixed:DwarFS -l7 --categorize=191750043,0.700*zstd-long:19' \
+                >/dev/null || incomplete="$incomplete, packs" ;;
         library)
             measure "The library" library --on lib: --files 10K,1M ;;
     esac

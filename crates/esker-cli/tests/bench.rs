@@ -359,3 +359,87 @@ fn a_second_signal_ends_a_server_that_hangs() {
     assert!(told["error"].as_str().unwrap().contains("stopped by a signal"), "{told}");
     nothing_left(&scratch);
 }
+
+/// Files of text that is alike, and some of nothing that is.
+fn small_tree(scratch: &Scratch) -> std::path::PathBuf {
+    let tree = scratch.path("tree");
+    fs::create_dir(&tree).unwrap();
+    for number in 0..40 {
+        let text = format!("file {number}\n").repeat(900 + number);
+        fs::write(tree.join(format!("{number}.txt")), text).unwrap();
+    }
+    tree
+}
+
+#[test]
+fn packing_is_measured_beside_what_is_installed() {
+    let scratch = Scratch::new();
+    let (tree, images) = (small_tree(&scratch), scratch.path("images"));
+    fs::create_dir(&images).unwrap();
+    let bytes: u64 =
+        fs::read_dir(&tree).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    let curve = scratch.path("curve.svg");
+    let pack = |more: &[&str]| {
+        let mut command = Command::new(ESKER);
+        command.args(["bench", "pack", "--json", "--reads", "20"]).arg(&tree).stdin(Stdio::null());
+        command.args(["--with", "esker:1", "--with", "esker:5", "--with", "xz:1"]).args(more);
+        command.arg("--scratch").arg(scratch.path(".")).arg("--images").arg(&images);
+        command.arg("--svg").arg(&curve).output().unwrap()
+    };
+    let read = can_mount();
+    let given = "tree:another <one>=123,4.5*xz:1";
+    let first = report(&pack(&["--rounds", if read { "2" } else { "0" }, "--given", given]), 0);
+    let told = &first["trees"][0];
+    assert_eq!((told["tree"].as_str(), told["bytes"].as_u64()), (Some("tree"), Some(bytes)));
+    let rows = told["rows"].as_array().unwrap();
+    let names: Vec<_> = rows.iter().map(|row| row["what"].as_str().unwrap()).collect();
+    assert_eq!(names, ["esker -l 1", "esker -l 5", "tar, xz -1"]);
+    for row in rows {
+        let stored = row["making"]["stored"].as_u64().unwrap();
+        assert!(stored > 0 && stored < bytes / 2, "{row}");
+        assert!(row["making"]["memory"].as_u64().unwrap() > 1 << 20, "{row}");
+        let is_read = read && row["what"] != "tar, xz -1";
+        assert_eq!(row["reading"].as_array().unwrap().len(), if is_read { 2 } else { 0 }, "{row}");
+        if is_read {
+            assert!(row["reading"][0]["server_memory"].as_u64().unwrap() > 1 << 20, "{row}");
+        }
+    }
+    let given = (&told["given"][0]["cpu"], rows[2]["making"]["cpu"].as_f64().unwrap());
+    assert!((given.0.as_f64().unwrap() - 4.5 * given.1).abs() < 1e-6, "{given:?}");
+    let picture = fs::read_to_string(&curve).unwrap();
+    assert!(picture.contains("another &lt;one&gt;") && picture.contains("tar, xz -1"), "{picture}");
+    assert_eq!(picture.matches("<circle").count(), 4);
+    // What was kept is not made again: it cost what it cost.
+    let again = report(&pack(&["--rounds", "0"]), 0);
+    for at in 0..3 {
+        assert_eq!(again["trees"][0]["rows"][at]["making"], rows[at]["making"]);
+    }
+    nothing_left(&scratch);
+}
+
+#[test]
+fn what_cannot_be_packed_is_told() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let pack = |words: &[&str]| {
+        let mut command = Command::new(ESKER);
+        command.args(["bench", "pack", "--rounds", "0", "--json", "--scratch"]);
+        command.arg(scratch.path(".")).args(words).stdin(Stdio::null()).output().unwrap()
+    };
+    let tree = tree.to_str().unwrap();
+    let told = report(&pack(&[tree, "--with", "esker:1", "--with", "esker:1,--no-such"]), 1);
+    noted(&told, &["esker -l 1 --no-such of tree left out", "--no-such"]);
+    assert_eq!(told["trees"][0]["rows"].as_array().unwrap().len(), 1);
+    for words in [
+        &[tree, "--with", "zip"][..],
+        &["/no/such/tree"],
+        &[tree, "--given", "x"],
+        &[tree, "--rounds", "x"],
+    ] {
+        assert_eq!(pack(words).status.code(), Some(2), "{words:?}");
+    }
+    let empty = scratch.path("empty");
+    fs::create_dir(&empty).unwrap();
+    assert_eq!(pack(&[empty.to_str().unwrap()]).status.code(), Some(4));
+    nothing_left(&scratch);
+}

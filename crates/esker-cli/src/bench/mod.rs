@@ -8,6 +8,7 @@
 
 pub mod conditions;
 pub mod files;
+pub mod packing;
 pub mod page;
 pub mod place;
 pub mod report;

@@ -31,6 +31,10 @@ pub enum Spec {
     Tmpfs,
     /// `ext4:`, `xfs:`, `btrfs:`: a kernel file system on a loop device in RAM.
     Loop(String),
+    /// An image of ours with mount options: never named, but made by the bench.
+    Image(PathBuf, String),
+    /// The same of a kernel file system of this kind.
+    Packed(&'static str, PathBuf),
     /// A directory that is there already.
     Directory(PathBuf),
 }
@@ -119,7 +123,9 @@ impl fmt::Display for Spec {
             Self::Library => ("library", ""),
             Self::Tmpfs => ("tmpfs", ""),
             Self::Loop(kind) => return write!(f, "{kind}-loop"),
-            Self::Directory(path) => return f.write_str(&path_shown(path)),
+            Self::Image(path, _) | Self::Packed(_, path) | Self::Directory(path) => {
+                return f.write_str(&path_shown(path));
+            }
         };
         f.write_str(name)?;
         if words.is_empty() { Ok(()) } else { write!(f, ",{words}") }

@@ -3,6 +3,7 @@
 //! Above: `bench::run`. Below: mount(8), mkfs(8), this program again as a server, [`Library`].
 //! Invariant: what was brought up is taken down on every way out, a failed start included.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -22,6 +23,8 @@ use crate::failure::{Exit, Failure, Outcome, said, shown};
 const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
 /// A mount that has not come up or gone down by then never will.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// In a second, as /proc counts CPU time on every architecture that Linux still runs on.
+const TICKS: u16 = 100;
 /// The size of a loop device, in bytes; its image is sparse.
 const LOOP_LEN: u64 = 16 << 30;
 
@@ -60,12 +63,23 @@ impl Target {
             Failure::at(Exit::Failed, &what, &target.path, "")
         })?;
         match spec {
-            Spec::Memory(options) => target.serve(&["mount", "-f", "mem:"], options)?,
+            Spec::Memory(options) => {
+                target.serve(&["mount", "-f", "mem:"].map(OsStr::new), options)?
+            }
             Spec::Volume(options) => target.serve_volume(options)?,
-            Spec::Null(options) => target.serve(&["null-server"], options)?,
+            Spec::Null(options) => target.serve(&[OsStr::new("null-server")], options)?,
             Spec::Library => target.library = Some(Library::new()?),
-            Spec::Tmpfs => target.mount(&["-t", "tmpfs", "-o", "nr_inodes=0", "tmpfs"])?,
+            Spec::Tmpfs => {
+                target.mount(&["-t", "tmpfs", "-o", "nr_inodes=0", "tmpfs"].map(Path::new))?;
+            }
             Spec::Loop(kind) => target.mount_image(kind)?,
+            Spec::Image(image, options) => {
+                target.serve(&["mount".as_ref(), "-f".as_ref(), image.as_os_str()], options)?;
+            }
+            Spec::Packed(kind, image) => {
+                let [first, kind, second, options] = ["-t", kind, "-o", "loop,ro"].map(Path::new);
+                target.mount(&[first, kind, second, options, image])?;
+            }
             Spec::Directory(_) => {}
         }
         Ok(target)
@@ -98,6 +112,31 @@ impl Target {
         let sums = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
         let line = sums.lines().find_map(|line| line.strip_prefix("Rss:"))?;
         Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
+    }
+
+    /// The same at most so far.
+    pub fn most_resident(&self) -> Option<u64> {
+        let pid = self.daemon.as_ref()?.id();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
+    }
+
+    /// CPU seconds of its daemon so far, user and system; 0 for what has none of ours.
+    pub fn cpu(&self) -> f64 {
+        let told = |pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+        let Some(stat) = self.daemon.as_ref().and_then(|child| told(child.id())) else {
+            return 0.0;
+        };
+        // Behind the name, which may hold anything: the 12th and the 13th word.
+        let words = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+        let ticks: u32 = words.skip(11).take(2).filter_map(|word| word.parse::<u32>().ok()).sum();
+        f64::from(ticks) / f64::from(TICKS)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// It keeps what it is given.
@@ -147,10 +186,10 @@ impl Target {
         let device = PathBuf::from(told.trim());
         self.device = Some(device.clone());
         run(&this_program()?.to_string_lossy(), [Path::new("mkfs"), "--force".as_ref(), &device])?;
-        self.serve(&["mount", "-f", &device.to_string_lossy()], options)
+        self.serve(&["mount".as_ref(), "-f".as_ref(), device.as_os_str()], options)
     }
 
-    fn serve(&mut self, verb: &[&str], options: &str) -> Outcome {
+    fn serve(&mut self, verb: &[&OsStr], options: &str) -> Outcome {
         let unable = |error: io::Error| {
             let what = format!("cannot start a server: {}", said(&error));
             Failure::new(Exit::Failed, what, "")
@@ -183,8 +222,8 @@ impl Target {
         Err(Failure::new(Exit::Failed, format!("the server did not come up: {why}"), ""))
     }
 
-    fn mount(&mut self, arguments: &[&str]) -> Outcome {
-        run("mount", arguments.iter().map(Path::new).chain([self.path.as_path()]))?;
+    fn mount(&mut self, arguments: &[&Path]) -> Outcome {
+        run("mount", arguments.iter().copied().chain([self.path.as_path()]))?;
         self.mounted = true;
         Ok(())
     }
@@ -193,7 +232,7 @@ impl Target {
     fn mount_image(&mut self, kind: &str) -> Outcome {
         let image = self.make_image(kind)?;
         run(&format!("mkfs.{kind}"), [Path::new("-q"), &image])?;
-        self.mount(&["-o", "loop", &image.to_string_lossy()])
+        self.mount(&["-o".as_ref(), "loop".as_ref(), image.as_path()])
     }
 
     fn make_image(&mut self, kind: &str) -> Outcome<PathBuf> {
@@ -273,7 +312,8 @@ fn end(child: &mut Child) -> io::Result<()> {
     Ok(())
 }
 
-fn this_program() -> Outcome<PathBuf> {
+/// Where this program lies, to be run again.
+pub fn this_program() -> Outcome<PathBuf> {
     std::env::current_exe().map_err(|error| {
         let what = format!("cannot find this program again: {}", said(&error));
         Failure::new(Exit::Failed, what, "")

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::bench_pack::BenchPack;
 use super::say;
 use crate::bench::report::{self, Report};
 use crate::bench::section::Section;
@@ -26,7 +27,10 @@ const FILES_MAX: u64 = 100_000_000;
 /// the machine happens to all of them. The first target is the one that the others are compared
 /// with; the same target twice shows how much of it is noise.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_value_name = "pack",
+    after_help = "\
 Targets:
   mem:[OPTIONS]      Esker in memory, mounted (options as for `esker mount -o`)
   vol:[OPTIONS]      a volume on a loop device in RAM, mounted (root)
@@ -45,6 +49,8 @@ Workloads:
   clients  one program, two on the same CPU (and its queue of io_uring), two on two
   library  Esker's own calls on one thread and on two, on lib: only
 
+Packing is measured by `esker bench pack TREE...`: see `esker bench pack --help`.
+
 What cannot be run is left out and told, the rest runs, and the exit status is 1.
 
 Examples:
@@ -54,8 +60,11 @@ Examples:
   esker bench library --on lib: --files 1M
   esker bench --rounds 5 --pin 1 --json > figures.json
   esker bench tree --archive redis.tar --build 'make -j2' --html page.html
-  esker bench dir --markdown docs/benchmarks.md --title 'Directories'")]
+  esker bench dir --markdown docs/benchmarks.md --title 'Directories'"
+)]
 pub struct Bench {
+    #[command(subcommand)]
+    kind: Option<Kind>,
     /// What to run; all where none is named (tree only with --archive or --repository)
     workloads: Vec<String>,
     /// A target; repeat for more [default: null: mem: tmpfs:, and lib: for library]
@@ -94,7 +103,7 @@ pub struct Bench {
     scratch: PathBuf,
     /// Print JSON, with every sample
     #[arg(long)]
-    pub json: bool,
+    json: bool,
     /// Also write a page to look at
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -107,15 +116,32 @@ pub struct Bench {
     title: Option<String>,
 }
 
+/// What is measured otherwise than workloads on targets.
+#[derive(Subcommand, Debug)]
+enum Kind {
+    Pack(Box<BenchPack>),
+}
+
 impl Bench {
+    /// Whether a failure is told to a machine, too.
+    pub fn json(&self) -> bool {
+        match &self.kind {
+            Some(Kind::Pack(pack)) => pack.json,
+            None => self.json,
+        }
+    }
+
     /// Measures and prints.
     pub fn run(&self) -> Outcome {
+        if let Some(Kind::Pack(pack)) = &self.kind {
+            return pack.run();
+        }
         let plan = self.plan()?;
         let section = self.section()?;
         self.pinned()?;
         let mut bar = Bar::new();
         let done = aside(|| bench::run(&plan, &mut bar));
-        bar.0.finish_and_clear();
+        bar.finish();
         let done = done?;
         self.show(&done.report, section.as_ref())?;
         if done.is_complete {
@@ -267,20 +293,26 @@ impl Bench {
 }
 
 /// Does it in another thread: signals go to the first one, which is thus never stuck in a system call.
-fn aside<T: Send>(work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+pub fn aside<T: Send>(work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
     let panicked = |_| Err(Failure::new(Exit::Failed, "the benchmark panicked", ""));
     thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(panicked))
 }
 
 /// How far it is; on a terminal only.
-struct Bar(ProgressBar);
+pub struct Bar(ProgressBar);
 
 impl Bar {
-    fn new() -> Self {
+    /// Nothing done yet.
+    pub fn new() -> Self {
         let bar = ProgressBar::new(1);
         let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {elapsed} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self(bar)
+    }
+
+    /// It goes.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
     }
 }
 

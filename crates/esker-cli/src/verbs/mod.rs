@@ -1,6 +1,7 @@
 //! What `esker` can do: one verb per file.
 
 mod bench;
+mod bench_pack;
 mod cat;
 mod check;
 mod diff;
@@ -18,6 +19,7 @@ mod pack;
 mod repack;
 mod report;
 mod run;
+mod spent;
 mod stat;
 mod sync;
 mod tree;
@@ -89,6 +91,8 @@ enum Verb {
     Bench(Box<bench::Bench>),
     #[command(hide = true)]
     NullServer(null_server::NullServer),
+    #[command(hide = true)]
+    Spent(spent::Spent),
 }
 
 /// Does what was asked; a failure has been told by then.
@@ -114,8 +118,9 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Info(verb) => told(verb.json, verb.run()),
         Verb::Check(verb) => told(verb.json, verb.run()),
         Verb::Dump(verb) => told(verb.json, verb.run()),
-        Verb::Bench(verb) => told(verb.json, verb.run()),
+        Verb::Bench(verb) => told(verb.json(), verb.run()),
         Verb::NullServer(verb) => told(false, verb.run()),
+        Verb::Spent(verb) => told(false, verb.run()),
     }
 }
 

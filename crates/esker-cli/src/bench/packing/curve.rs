@@ -1,0 +1,137 @@
+//! The curve: how small for how much CPU, a picture for each tree, one below the other.
+//!
+//! Invariant: every point lies in its picture; the line goes through our levels in their order and nothing else.
+
+use std::fmt::Write as _;
+
+use super::table::megabytes;
+use super::{Packed, Report};
+
+const WIDTH: f64 = 860.0;
+const HEIGHT: f64 = 380.0;
+/// Around the field of points: room for words.
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 150.0;
+const TOP: f64 = 40.0;
+const BOTTOM: f64 = 48.0;
+/// CPU seconds of what takes next to none.
+const CPU_MIN: f64 = 0.1;
+const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#222}\
+    .t{font-size:15px;font-weight:600}.g{stroke:#d8d8d4}\
+    .l{fill:none;stroke:#2f6fab;stroke-width:2}.o{fill:#2f6fab}.p{fill:#c2703d}.b{fill:#fcfcfa}\
+    @media(prefers-color-scheme:dark){text{fill:#ddd}.g{stroke:#3a3b3e}.b{fill:#17181a}}";
+
+/// A point: what, CPU seconds, megabytes; its level if it is one of ours.
+struct Point {
+    name: String,
+    cpu: f64,
+    stored: f64,
+    level: Option<u32>,
+    ours: bool,
+}
+
+/// The whole picture.
+pub fn svg(report: &Report) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a few trees")]
+    let height = HEIGHT * report.trees.len() as f64;
+    let mut text = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\
+         <title>Stored bytes against CPU seconds</title><style>{STYLE}</style>\
+         <rect class=\"b\" width=\"{WIDTH}\" height=\"{height}\"/>\n"
+    );
+    let mut top = 0.0;
+    for tree in &report.trees {
+        let _ = writeln!(text, "<g transform=\"translate(0 {top})\">");
+        picture(tree, &mut text);
+        text.push_str("</g>\n");
+        top += HEIGHT;
+    }
+    text.push_str("</svg>\n");
+    text
+}
+
+fn points(tree: &Packed) -> Vec<Point> {
+    let own = tree.rows.iter().map(|row| Point {
+        name: row
+            .subject
+            .level()
+            .map_or_else(|| row.subject.to_string(), |level| level.to_string()),
+        cpu: row.making.cpu.max(CPU_MIN),
+        stored: megabytes(row.making.stored),
+        level: row.subject.level(),
+        ours: row.subject.program().is_none(),
+    });
+    let given = tree.given.iter().map(|given| Point {
+        name: given.name.clone(),
+        cpu: given.cpu.max(CPU_MIN),
+        stored: megabytes(given.stored),
+        level: None,
+        ours: false,
+    });
+    own.chain(given).collect()
+}
+
+/// From the decade below the least to the one above the most.
+fn decades(points: &[Point]) -> (f64, f64) {
+    let cpus = || points.iter().map(|point| point.cpu);
+    let (least, most) = (cpus().fold(f64::MAX, f64::min), cpus().fold(CPU_MIN, f64::max));
+    let (first, last) = (least.log10().floor(), most.log10().ceil());
+    (first, last.max(first + 1.0))
+}
+
+fn picture(tree: &Packed, text: &mut String) {
+    let points = points(tree);
+    if points.is_empty() {
+        return;
+    }
+    let (first, last) = decades(&points);
+    let most = points.iter().map(|point| point.stored).fold(0.0, f64::max) * 1.05;
+    let x = |cpu: f64| LEFT + (cpu.log10() - first) / (last - first) * (WIDTH - LEFT - RIGHT);
+    let y = |stored: f64| TOP + (1.0 - stored / most) * (HEIGHT - TOP - BOTTOM);
+    let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+    let (name, bytes) = (escaped(&tree.name), megabytes(tree.bytes));
+    let title = format!("{name}, {bytes:.1} MB: stored MB against CPU seconds");
+    let _ = writeln!(text, "<text class=\"t\" x=\"{LEFT}\" y=\"22\">{title}</text>");
+    let mut decade = first;
+    while decade <= last {
+        let (at, cpu) = (x(10f64.powf(decade)), 10f64.powf(decade));
+        let _ = writeln!(
+            text,
+            "<path class=\"g\" d=\"M{at:.1} {TOP}V{bottom}\"/>\
+             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{cpu}</text>",
+            bottom + 18.0
+        );
+        decade += 1.0;
+    }
+    for quarter in 0..=4 {
+        let stored = most * f64::from(quarter) / 4.0;
+        let at = y(stored);
+        let _ = writeln!(
+            text,
+            "<path class=\"g\" d=\"M{LEFT} {at:.1}H{right}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{stored:.0}</text>",
+            LEFT - 6.0,
+            at + 4.0
+        );
+    }
+    let mut levels: Vec<_> = points.iter().filter(|point| point.level.is_some()).collect();
+    levels.sort_by_key(|point| point.level);
+    let line: Vec<_> =
+        levels.iter().map(|it| format!("{:.1},{:.1}", x(it.cpu), y(it.stored))).collect();
+    let _ = writeln!(text, "<polyline class=\"l\" points=\"{}\"/>", line.join(" "));
+    for point in &points {
+        let (class, at, up) = (if point.ours { "o" } else { "p" }, x(point.cpu), y(point.stored));
+        let _ = writeln!(
+            text,
+            "<circle class=\"{class}\" cx=\"{at:.1}\" cy=\"{up:.1}\" r=\"4\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            at + 7.0,
+            up - 5.0,
+            escaped(&point.name)
+        );
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
