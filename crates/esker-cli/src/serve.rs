@@ -131,13 +131,11 @@ fn prepare<'a>(home: &'a HomePlan<'a>, images: &'a Images<'a>) -> Outcome<Ready<
             let fs = Fs::new(home, SystemClock);
             let fill = |from| homes::fill(&fs, from, options);
             let filled = from.as_ref().map(fill).transpose()?;
-            for skipped in filled.iter().flat_map(|filled| &filled.skipped) {
-                eprintln!("esker: left out: {skipped}");
-            }
+            filled.iter().for_each(Filled::warn);
             let fs = Arc::new(fs);
             Box::new(move |dir| {
                 housekeeping::start(&fs);
-                let filled = filled.as_ref().map(filled_json);
+                let filled = filled.as_ref().map(Filled::json);
                 attach(fs, dir, options, json!({ "size": size, "filled": filled }))
             })
         }
@@ -314,17 +312,4 @@ fn obey(mut signals: Signals, ends: Vec<(Arc<Mounted>, Option<Finish>)>) -> Outc
         std::process::exit(exit)
     });
     thread.map(drop).map_err(|error| Failure::no_thread(&error))
-}
-
-fn filled_json(filled: &Filled) -> Value {
-    let tally = &filled.tally;
-    json!({
-        "files": tally.files,
-        "directories": tally.directories,
-        "symlinks": tally.symlinks,
-        "specials": tally.specials,
-        "hard_links": tally.hard_links,
-        "bytes": tally.bytes,
-        "skipped": filled.skipped,
-    })
 }

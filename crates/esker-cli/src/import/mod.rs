@@ -1,6 +1,6 @@
-//! Filling a file system before it is mounted: from a tree, or from a tar archive.
+//! Filling a file system before it is mounted: from a tree, a tar archive, an image or a volume.
 //!
-//! Above: `verbs::mount`. Below: `fill` calls [`esker::posix::Fs`] in this process, so no kernel
+//! Above: `verbs::mount`, `verbs::mkfs`. Below: `fill` calls [`esker::posix::Fs`] in this process, so no kernel
 //! stands between. Invariant: the file system is seen by nobody until all of it is there; a failure
 //! names what failed and leaves nothing mounted.
 
@@ -10,6 +10,7 @@ pub mod source;
 pub mod tar;
 mod tree;
 pub mod unpack;
+mod view;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,14 +18,17 @@ use std::path::Path;
 
 use esker::posix::Fs;
 use esker::store::Store;
+use serde_json::{Value, json};
 
 use crate::failure::{Exit, Failure, Outcome, said};
+use crate::images::{self, Begin, Opening};
 use crate::progress::Progress;
+use crate::volumes;
 pub use fill::Tally;
 
 /// Where to start from.
 pub struct Request<'a> {
-    /// A directory, an archive, or `-`.
+    /// A directory, an archive, an image, a volume, or `-`.
     pub from: &'a Path,
     /// Leave out what cannot be read, and say so.
     pub skip_unreadable: bool,
@@ -38,7 +42,30 @@ pub struct Filled {
     pub skipped: Vec<String>,
 }
 
-/// Fills `fs` from a tree or an archive, whichever it is.
+impl Filled {
+    /// For machines.
+    pub fn json(&self) -> Value {
+        let tally = &self.tally;
+        json!({
+            "files": tally.files,
+            "directories": tally.directories,
+            "symlinks": tally.symlinks,
+            "specials": tally.specials,
+            "hard_links": tally.hard_links,
+            "bytes": tally.bytes,
+            "skipped": self.skipped,
+        })
+    }
+
+    /// Warns a person of what was left out.
+    pub fn warn(&self) {
+        for skipped in &self.skipped {
+            eprintln!("esker: left out: {skipped}");
+        }
+    }
+}
+
+/// Fills `fs` from whatever it is.
 pub fn import<S: Store>(fs: &Fs<S>, request: &Request<'_>) -> Outcome<Filled> {
     let from = request.from;
     if from.as_os_str() == OsStr::new("-") {
@@ -54,6 +81,10 @@ pub fn import<S: Store>(fs: &Fs<S>, request: &Request<'_>) -> Outcome<Filled> {
     let meta = std::fs::metadata(from).map_err(|error| open(&error))?;
     if meta.is_dir() {
         return tree::copy(fs, request);
+    }
+    if volumes::is_volume(from) || images::is_image(from, Begin::default()) {
+        let image = images::open_any(from, &Opening::default(), &images::cache_for_all())?;
+        return view::copy(fs, &*image, from);
     }
     let file = File::open(from).map_err(|error| open(&error))?;
     let len = meta.is_file().then_some(meta.len());

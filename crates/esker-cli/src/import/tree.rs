@@ -86,7 +86,8 @@ fn left_out(from: &Path, unreadable: &[String]) -> Failure {
     Failure { exit: Exit::Source, text: format!("{what}{remedy}") }
 }
 
-fn explained(error: &Unfinished) -> String {
+/// Why, for a person.
+pub fn explained(error: &Unfinished) -> String {
     match error {
         Unfinished::Refused(error) => error.to_string(),
         Unfinished::Xattr(name, error) => {

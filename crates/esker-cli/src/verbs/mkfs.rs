@@ -19,6 +19,8 @@ use serde_json::json;
 
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+use crate::import::{Filled, Request, import};
+use crate::options::Options;
 use crate::units::{parse_size, ram, size_shown};
 use crate::volumes::{self, setting};
 
@@ -34,6 +36,7 @@ Examples:
   esker mkfs disk.vol --size 1T --compress zstd:9 --meta-copies 2
   esker mkfs /dev/nvme1n1              a zoned device: the same
   esker mkfs /dev/sdx1 --reserve 5%    quicker when it is full, by so much less room
+  esker mkfs disk.vol --size 10G --from tree.esker       what an image holds is in it
   mkfs.esker /dev/sdx1                 the same under the name that mkfs(8) looks for")]
 pub struct Mkfs {
     /// A file, which is made if it is not there, or a block device
@@ -65,6 +68,12 @@ pub struct Mkfs {
     /// A name for machines [default: a random one]
     #[arg(long, value_name = "UUID", value_parser = uuid)]
     uuid: Option<[u8; 16]>,
+    /// Fill it with a copy of a directory, a tar archive (- for standard input), an image or a volume
+    #[arg(long, value_name = "DIR|TAR|IMAGE|VOLUME")]
+    from: Option<PathBuf>,
+    /// Leave out, with a warning each, what cannot be read in the directory of --from
+    #[arg(long, requires = "from")]
+    skip_unreadable: bool,
     /// Also where there is something already
     #[arg(short = 'F', long)]
     force: bool,
@@ -160,12 +169,12 @@ impl Mkfs {
     /// Makes it.
     pub fn run(&self) -> Outcome {
         let is_new = !self.target.exists();
-        let made = self.make();
+        let made = self.make().and_then(|made| Ok((made, self.fill()?)));
         if made.is_err() && is_new {
             // What is of no use is not left behind.
             let _ = std::fs::remove_file(&self.target);
         }
-        let (making, size) = made?;
+        let ((making, size), filled) = made?;
         let len = making.segment_len;
         if self.json {
             let line = json!({
@@ -174,6 +183,7 @@ impl Mkfs {
                 "size": size / len * len,
                 "segment": len,
                 "block": self.block,
+                "filled": filled.as_ref().map(Filled::json),
             });
             say(&line.to_string());
         } else {
@@ -184,7 +194,20 @@ impl Mkfs {
                 path_shown(&self.target)
             ));
         }
+        filled.iter().for_each(Filled::warn);
         Ok(())
+    }
+
+    /// Copies what it is to hold, and makes that safe.
+    fn fill(&self) -> Outcome<Option<Filled>> {
+        let Some(from) = &self.from else { return Ok(None) };
+        let fs = volumes::writable(&self.target, &Options::parse(&[], ram())?)?;
+        let request = Request { from, skip_unreadable: self.skip_unreadable };
+        let filled = import(&fs, &request)?;
+        let home = fs.store();
+        let safe = home.write().and_then(|()| home.volume().close());
+        safe.map_err(|error| volumes::failure(&self.target, &error))?;
+        Ok(Some(filled))
     }
 
     /// What was made, and on how many bytes.
