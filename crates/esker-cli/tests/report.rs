@@ -88,3 +88,36 @@ fn a_browser_shows_it() {
     let shown = run(&browser, &home, &page, &into);
     assert!(fs::metadata(&picture).is_ok_and(|png| png.len() > 20_000), "{}", errors(&shown));
 }
+
+/// The page about a volume that holds something, and how many stretches it has.
+fn volume_report(scratch: &Scratch) -> (PathBuf, usize) {
+    let tree = scratch.dir("tree");
+    let noise = (0..3u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8);
+    fs::write(tree.join("noise"), noise.collect::<Vec<_>>()).unwrap();
+    let (volume, page) = (scratch.path("x.vol"), scratch.path("x.html"));
+    let words = ["mkfs", text(&volume), "--size", "16M", "--segment", "256K", "--label", "<b>"];
+    done(&esker(words.into_iter().chain(["--from", text(&tree)])));
+    done(&esker(["report", text(&volume), "-o", text(&page)]));
+    (page, 64)
+}
+
+#[test]
+fn the_page_of_a_volume_shows_every_stretch() {
+    let scratch = Scratch::new();
+    let (page, stretches) = volume_report(&scratch);
+    let html = fs::read_to_string(&page).unwrap();
+    for part in ["summary", "legend", "map", "fullness", "wear"] {
+        assert!(html.contains(&format!("id=\"{part}\"")), "{part}");
+    }
+    assert_eq!(html.matches("<title>stretch ").count(), stretches);
+    assert!(html.matches(": superblocks").count() >= 2 && html.contains(": log, segment 1, "));
+    assert!(html.contains("&lt;b&gt;") && !html.contains("<b>"));
+    for outside in ["http:", "https:", "src=", "href=", "url(", "@import", "<script"] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+    let Some(browser) = browser() else { return };
+    let home = scratch.dir("home");
+    let shown = run(&browser, &home, &page, "--dump-dom");
+    let dom = String::from_utf8_lossy(&shown.stdout);
+    assert_eq!(dom.matches("<title>stretch ").count(), stretches, "{dom}");
+}

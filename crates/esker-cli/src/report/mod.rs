@@ -1,11 +1,13 @@
-//! Where the bytes of an image went, as one page for a browser.
+//! Where the bytes of an image went, and how the segments of a volume are used, as one page for a browser.
 //!
-//! Above: `verbs::report`. Invariant: whatever names the image has, the page shows them as text and asks no other place
+//! Above: `verbs::report`. Invariant: whatever names there are, a page shows them as text and asks no other place
 //! for anything.
 
 mod costs;
+mod html;
 mod page;
 mod treemap;
+pub mod volume;
 
 pub use costs::Costs;
 pub use page::page;

@@ -6,6 +6,7 @@ use esker_image::Image;
 use esker_stone::hex;
 
 use super::costs::{Costs, File};
+use super::html::{escaped, head, terms};
 use super::treemap::{Branch, Rect};
 use crate::failure::shown;
 use crate::units::size_shown;
@@ -19,42 +20,9 @@ const MAP: Rect = Rect { x: 0.0, y: 0.0, w: 1160.0, h: 560.0 };
 /// Colours of directories below the root.
 const HUES: usize = 12;
 
-const STYLE: &str = "\
-body{font:14px/1.5 system-ui,sans-serif;margin:2em auto;max-width:1180px;padding:0 1em;\
-color:#222;background:#fff}\
-h1{font-size:1.6em}h2{font-size:1.2em;margin-top:2em}table{border-collapse:collapse;width:100%}\
-th,td{text-align:right;padding:.15em .6em;border-bottom:1px solid #ddd;white-space:nowrap}\
-th:last-child,td:last-child{text-align:left;white-space:normal;overflow-wrap:anywhere;width:60%}\
-svg{width:100%;height:auto;display:block;border:1px solid #999}\
-svg text{font:10px sans-serif;pointer-events:none}\
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.1em 1em}dt{color:#666}dd{margin:0}\
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#1b1b1b}\
-th,td{border-color:#444}svg text{fill:#111}}";
-
-/// Text for HTML, with what would turn it around or hide in it made visible.
-fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for letter in shown(bytes).chars() {
-        match letter {
-            '&' => text += "&amp;",
-            '<' => text += "&lt;",
-            '>' => text += "&gt;",
-            '"' => text += "&quot;",
-            '\'' => text += "&#39;",
-            letter => text.push(letter),
-        }
-    }
-    text
-}
-
 /// The whole page about an image.
 pub fn page(name: &str, image: &Image, costs: &Costs) -> String {
-    let name = escaped(name.as_bytes());
-    let mut text = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{name}</title>\n\
-         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head>\n\
-         <body><h1>{name}</h1>\n",
-    );
+    let mut text = head(name);
     text += &summary(image, costs);
     let size = |file: &File| file.size as f64;
     text += &map("before", "Before: bytes of files, by directory", costs, size);
@@ -95,8 +63,7 @@ fn summary(image: &Image, costs: &Costs) -> String {
         ("of that names, attributes, index", size_shown(rest)),
         ("ratio", format!("1 : {}", ratio(own.file_bytes as f64, block.size as f64))),
     ];
-    let line = |(term, value): &(&str, String)| format!("<dt>{term}</dt><dd>{value}</dd>");
-    format!("<dl id=\"summary\">{}</dl>\n", lines.iter().map(line).collect::<String>())
+    terms("summary", &lines)
 }
 
 /// A treemap of all files.

@@ -1,4 +1,4 @@
-//! `esker report`: where the bytes of an image went, as a page for a browser.
+//! `esker report`: where the bytes of an image went, or how a volume is used, as a page for a browser.
 
 use std::path::PathBuf;
 
@@ -8,22 +8,25 @@ use esker::store::View as _;
 
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::images::{self, Node, Opening};
-use crate::report::{Costs, page};
+use crate::report::{Costs, page, volume};
+use crate::volumes;
 
-/// Write a page about where the bytes of an image went.
+/// Write a page about where the bytes of an image went, or how the segments of a volume are used.
 ///
-/// It is one file that needs nothing else: treemaps of what the files have and of what is stored for them, kinds of
-/// data, blocks, the costliest files, and those that have the same content.
+/// It is one file that needs nothing else. Of an image: treemaps of what the files have and of what is
+/// stored for them, kinds of data, blocks, the costliest files, and those that have the same content.
+/// Of a volume: a map of its segments, how much of them is needed, and how worn they are.
 #[derive(Args)]
 #[command(after_help = "\
 What blocks take that several files share is told of each by its part. What lies in the inodes, as
 content of up to some hundred bytes does, costs no block and is not told.
 
-Example:
-  esker report tree.esker -o tree.html")]
+Examples:
+  esker report tree.esker -o tree.html
+  esker report disk.vol -o disk.html")]
 pub struct Report {
-    /// The image
-    #[arg(value_name = "IMAGE")]
+    /// The image, or a volume that nobody has mounted to be written
+    #[arg(value_name = "IMAGE|VOLUME")]
     image: PathBuf,
     /// The page to write
     #[arg(short, long, value_name = "FILE")]
@@ -35,6 +38,11 @@ pub struct Report {
 impl Report {
     /// Writes it.
     pub fn run(&self) -> Outcome {
+        let name = self.image.file_name().unwrap_or_default().to_string_lossy();
+        if volumes::is_volume(&self.image) {
+            let volume = volumes::look(&self.image)?;
+            return self.write(&volume::page(&name, &volume));
+        }
         let image = images::open(&self.image, &self.opening, &images::cache())?;
         let damaged = |error| images::failure(&self.image, error);
         let attr = image.attr(Ino::ROOT);
@@ -42,14 +50,17 @@ impl Report {
             attr.map_err(|error| images::unreadable(&self.image, "its root directory", error))?;
         let root = Node { path: Vec::new(), ino: Ino::ROOT, attr, depth: 0 };
         let costs = Costs::of(&image, root).map_err(damaged)?;
-        let name = self.image.file_name().unwrap_or_default().to_string_lossy();
-        std::fs::write(&self.output, page(&name, &image, &costs)).map_err(|error| {
-            let what = format!("cannot write the page ({})", said(&error));
-            Failure::at(Exit::Failed, &what, &self.output, "write it elsewhere with -o")
-        })?;
+        self.write(&page(&name, &image, &costs))?;
         if costs.troubles.is_empty() {
             return Ok(());
         }
         Err(Failure { exit: Exit::Damaged, text: costs.troubles.join("\n") })
+    }
+
+    fn write(&self, page: &str) -> Outcome {
+        std::fs::write(&self.output, page).map_err(|error| {
+            let what = format!("cannot write the page ({})", said(&error));
+            Failure::at(Exit::Failed, &what, &self.output, "write it elsewhere with -o")
+        })
     }
 }

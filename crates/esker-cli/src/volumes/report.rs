@@ -16,7 +16,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
 use crate::units::size_shown;
 
 /// A UUID as people write it.
-fn uuid_shown(uuid: &[u8; 16]) -> String {
+pub fn uuid_shown(uuid: &[u8; 16]) -> String {
     let digits = hex(uuid);
     let ends = [0, 8, 12, 16, 20, 32];
     let parts: Vec<_> = ends.windows(2).map(|two| &digits[two[0]..two[1]]).collect();
@@ -56,7 +56,8 @@ fn described(path: &Path, volume: &Volume<FileDevice>) -> Value {
     })
 }
 
-fn label(bytes: &[u8; 32]) -> String {
+/// A label, for a person.
+pub fn label(bytes: &[u8; 32]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     shown(&bytes[..end])
 }
