@@ -1,8 +1,8 @@
 //! The file that packing writes: without a name until it is whole and synced.
 //!
 //! Invariant: whatever ends the program before [`Output::keep`], the old file of that name stays and nothing new
-//! appears. Where the file system has no files without names, a temporary name is taken and removed at the
-//! usual signals; only kill -9 leaves that one behind.
+//! appears. A temporary name is taken where the file system has no files without names, and removed at the usual
+//! signals; only kill -9 leaves that one behind, or the one that a file has for a moment before it replaces another.
 
 use std::fs::File;
 use std::io;
@@ -161,10 +161,17 @@ impl Output {
     fn place(&mut self) -> io::Result<()> {
         self.file.sync_all()?;
         if self.name.is_none() {
-            let name = self.folder.join(format!(".esker-{}.new", std::process::id()));
             let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-            rustix::fs::linkat(CWD, own, CWD, &name, AtFlags::SYMLINK_FOLLOW)?;
-            self.name = Some(name);
+            let link = |name| rustix::fs::linkat(CWD, &own, CWD, name, AtFlags::SYMLINK_FOLLOW);
+            // Only to take the place of another file it needs a name of its own first.
+            match link(&self.path) {
+                Err(Errno::EXIST) => {
+                    let name = self.folder.join(format!(".esker-{}.new", std::process::id()));
+                    link(&name)?;
+                    self.name = Some(name);
+                }
+                done => done?,
+            }
         }
         if let Some(name) = &self.name {
             std::fs::rename(name, &self.path)?;
