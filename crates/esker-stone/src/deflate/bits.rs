@@ -64,8 +64,9 @@ impl<'a> Reader<'a> {
 #[derive(Default)]
 pub(super) struct Writer {
     bytes: Vec<u8>,
+    /// What does not fill four bytes yet.
     open: u64,
-    /// Bits of `open`, fewer than eight between calls.
+    /// Bits of `open`, fewer than 32 between calls.
     count: u32,
 }
 
@@ -74,20 +75,29 @@ impl Writer {
     pub fn put(&mut self, number: u32, bits: u32) {
         self.open |= u64::from(number) << self.count;
         self.count += bits;
-        while self.count >= 8 {
-            self.bytes.push(self.open as u8);
-            self.open >>= 8;
-            self.count -= 8;
+        if self.count >= 32 {
+            self.bytes.extend_from_slice(&(self.open as u32).to_le_bytes());
+            self.open >>= 32;
+            self.count -= 32;
         }
     }
 
     /// Bits that are missing to a whole byte.
     pub const fn missing(&self) -> u32 {
-        (8 - self.count) % 8
+        self.count.wrapping_neg() % 8
+    }
+
+    /// The bytes of `open` that are whole.
+    fn flush(&mut self) {
+        let whole = self.count / 8;
+        self.bytes.extend_from_slice(&self.open.to_le_bytes()[..whole as usize]);
+        self.open >>= 8 * whole;
+        self.count %= 8;
     }
 
     /// Whole bytes; the one before must be whole.
     pub fn bytes(&mut self, bytes: &[u8]) {
+        self.flush();
         self.bytes.extend_from_slice(bytes);
     }
 
@@ -97,7 +107,8 @@ impl Writer {
     }
 
     /// The bytes that are whole.
-    pub fn finish(self) -> Vec<u8> {
+    pub fn finish(mut self) -> Vec<u8> {
+        self.flush();
         self.bytes
     }
 }

@@ -239,8 +239,8 @@ pub(super) fn write(
     let (literals, distances) = (codes(&trees.literals), codes(&trees.distances));
     let mut put = |all: &[(u16, u32)], symbol: usize, extra: usize, bits: u32| {
         let &(code, len) = all.get(symbol).filter(|(_, len)| *len > 0)?;
-        writer.put(code.into(), len);
-        writer.put(extra as u32, bits);
+        // A code has 15 bits at most, and what follows it 13.
+        writer.put(u32::from(code) | (extra as u32) << len, len + bits);
         Some(())
     };
     for token in tokens {

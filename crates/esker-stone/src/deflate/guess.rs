@@ -4,6 +4,7 @@
 //! guess for ever, since what was packed hangs on it; and the work is bounded by the text.
 
 use super::blocks::Token;
+use super::places::{FAR_MAX, LENS, Places};
 
 /// The longest match.
 const MATCH_MAX: usize = 258;
@@ -11,16 +12,10 @@ const MATCH_MAX: usize = 258;
 const MATCH_MIN: usize = 3;
 /// Matches of the shortest length that reach back further are none.
 const TOO_FAR: usize = 4096;
-/// How far back is looked.
-const FAR_MAX: usize = 32 * 1024 - MATCH_MAX - MATCH_MIN - 1;
 /// Places that are compared for each byte of text on average, at most.
 const STEPS_MAX: u64 = 192;
 /// The same of a run that is described: less, so that nobody refuses what was.
 const STEPS_DESCRIBED: u64 = 64;
-/// Places of a match whose links are looked at for the one that leads back the furthest.
-const LINKS_MAX: usize = 32;
-/// No place.
-const NONE: u32 = u32::MAX;
 
 /// How a text was compressed: what the encoder was told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,23 +77,13 @@ impl Style {
 /// A match: its length and where it begins.
 type Found = (usize, usize);
 
-/// What is known of a place.
-#[derive(Clone, Copy)]
-struct Link {
-    /// The one before it whose three bytes have the same hash.
-    before: u32,
-    /// How many there are before it.
-    rank: u32,
-}
-
 /// Guesses the tokens of a text, one after the other.
 pub(super) struct Guesser<'a> {
     text: &'a [u8],
     style: Style,
     /// Whether the stream begins where the text does: its first byte is no place for the encoder.
     whole: bool,
-    /// Of each place.
-    links: Vec<Link>,
+    places: Places,
     /// What was found at the next place already.
     carried: Option<Found>,
     /// Places that may still be compared.
@@ -109,7 +94,8 @@ impl<'a> Guesser<'a> {
     /// Of a text whose first `from` bytes are there already.
     pub fn new(text: &'a [u8], from: usize, style: Style) -> Self {
         let steps = text.len() as u64 * STEPS_MAX;
-        Self { text, style, whole: from == 0, links: links(text, style), carried: None, steps }
+        let places = Places::of(text, style.wide);
+        Self { text, style, whole: from == 0, places, carried: None, steps }
     }
 
     /// The same, to describe something.
@@ -123,62 +109,76 @@ impl<'a> Guesser<'a> {
         self.text
     }
 
-    /// Of some places in a row, where three bytes each must be found again: how far into these is the one that leads
-    /// back the furthest, and where to. `None`: one of them leads nowhere.
-    fn rarest(&mut self, from: usize, count: usize) -> Option<(usize, usize)> {
-        let mut found = (0, usize::MAX);
-        let first = count.saturating_sub(LINKS_MAX);
-        self.steps = self.steps.saturating_sub((count - first) as u64 / 8);
-        for offset in first..count {
-            let before = self.links[from + offset].before;
-            // What would begin before the text is none.
-            let start = (before as usize).checked_sub(offset).filter(|_| before != NONE)?;
-            if start < found.1 {
-                found = (offset, start);
-            }
-        }
-        Some(found)
-    }
-
     /// The longest match at a place that is longer than `least`: of those that are as long the nearest. Encoders look
-    /// at all places with the same first three bytes. Any other three of its bytes must be found again too, so those
-    /// are followed that are found least, and ranks say how many places an encoder would have looked at.
+    /// at all places with the same first three bytes. Here those are followed that share more, the longest first, and
+    /// ranks say how many places an encoder would have looked at.
     fn search(&mut self, at: usize, least: usize) -> Option<Found> {
-        let (good, _, nice, tries) = self.style.effort();
         let most = (self.text.len() - at).min(MATCH_MAX);
         if least >= most || most < MATCH_MIN {
             return None;
         }
+        let (good, .., tries) = self.style.effort();
         let tries = if least >= good { tries >> 2 } else { tries };
-        let (nice, text) = (nice.min(most), self.text);
-        let (here, rank) = (&text[at..at + most], self.links[at].rank);
-        let (mut best, mut start) = (least, 0);
-        let (mut offset, mut from) = self.rarest(at, least - 1)?;
-        while at - from <= FAR_MAX && !(self.whole && from == 0) && self.steps > 0 {
+        let mut end = most;
+        for order in (0..LENS.len()).rev().filter(|&order| LENS[order] <= most) {
+            let len = LENS[order];
+            let found = self.search_by(order, at, (least.max(len - 1), end), tries);
+            if let Some((best, start)) = found {
+                let short =
+                    best <= 5 && self.style.filtered || best == MATCH_MIN && at - start > TOO_FAR;
+                return (!short).then_some((best, start));
+            }
+            // Whatever shares more bytes than that is no match, or too far away.
+            if len <= least + 1 {
+                break;
+            }
+            end = len - 1;
+        }
+        None
+    }
+
+    /// The same among places that share their first bytes: longer than `least`, and not longer than `end`.
+    fn search_by(
+        &mut self,
+        order: usize,
+        at: usize,
+        (least, end): (usize, usize),
+        tries: u32,
+    ) -> Option<Found> {
+        let (_, _, nice, _) = self.style.effort();
+        let (nice, text) = (nice.min(end), self.text);
+        let here = &text[at..];
+        let (mut best, mut start) = (least, None);
+        let (mut offset, mut back) = self.places.rarest(order, at, least + 1)?;
+        let mut from = at;
+        while back > 0 && back <= from && self.steps > 0 {
+            from -= back;
+            if at - from > FAR_MAX || (self.whole && from == 0) {
+                break;
+            }
             self.steps -= 1;
-            let there = &text[from..from + most];
-            let len = if ends_alike(here, there, best) { same(here, there) } else { 0 };
+            let there = &text[from..text.len() - (at - from)];
+            let len = if ends_alike(here, there, best) { same(here, there, end) } else { 0 };
             if len > best {
-                let tried = rank - self.links[from].rank;
+                let tried = self.places.tried(at, from);
                 // Only the first one may lie right at the border.
                 if tried > tries || (at - from == FAR_MAX && tried > 1) {
                     break;
                 }
-                (best, start) = (len, from);
+                (best, start) = (len, Some(from));
                 if best >= nice {
                     break;
                 }
-                let Some(next) = self.rarest(from, best - 2) else { break };
-                (offset, from) = next;
+                // A better one shares all that the two have, and one byte more with the first.
+                let Some(shared) = self.places.rarest(order, from, best) else { break };
+                let Some(wanted) = self.places.rarest(order, at, best + 1) else { break };
+                let own = (wanted.0, wanted.1.saturating_sub(at - from));
+                (offset, back) = if own.1 > shared.1 { own } else { shared };
                 continue;
             }
-            let before = self.links[from + offset].before;
-            let next = (before as usize).checked_sub(offset).filter(|_| before != NONE);
-            let Some(next) = next else { break };
-            from = next;
+            back = self.places.before(order, from + offset);
         }
-        let short = best <= 5 && self.style.filtered || best == MATCH_MIN && at - start > TOO_FAR;
-        (best > least && !short).then_some((best, start))
+        start.map(|start| (best, start))
     }
 
     /// The token at a place, where the last one ended. `None`: that takes too long.
@@ -206,32 +206,9 @@ impl<'a> Guesser<'a> {
     }
 }
 
-/// The hash of the three bytes at a place.
-fn hash(text: &[u8], at: usize, wide: bool) -> Option<usize> {
-    let [one, two, three] = *text.get(at..)?.first_chunk()?;
-    let [one, two, three] = [one, two, three].map(usize::from);
-    Some(match wide {
-        true => (one << 12 ^ two << 6 ^ three) & 0xffff,
-        false => (one << 10 ^ two << 5 ^ three) & 0x7fff,
-    })
-}
-
-/// What is known of all places.
-fn links(text: &[u8], style: Style) -> Vec<Link> {
-    // By hash: the last place that has it, and how many there are.
-    let mut heads = vec![Link { before: NONE, rank: 0 }; 1 << if style.wide { 16 } else { 15 }];
-    let mut link = |at| {
-        let Some(hash) = hash(text, at, style.wide) else { return Link { before: NONE, rank: 0 } };
-        let head = &mut heads[hash];
-        let own = *head;
-        *head = Link { before: at as u32, rank: own.rank + 1 };
-        own
-    };
-    (0..text.len()).map(&mut link).collect()
-}
-
-/// Length of what two stretches of one length begin with.
-fn same(one: &[u8], other: &[u8]) -> usize {
+/// Length of what two stretches of one length begin with, at most `end`, which they have.
+fn same(one: &[u8], other: &[u8], end: usize) -> usize {
+    let (one, other) = (&one[..end], &other[..end]);
     let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
     let mut at = 0;
     for (one, other) in one.chunks_exact(8).zip(other.chunks_exact(8)) {
@@ -275,6 +252,79 @@ mod tests {
         // `_abc` would do, and `bcdefgh` one byte later is longer; the first byte of all is no place.
         assert!(tokens.contains(&Token::Match { len: 7, far: 9 }), "{tokens:?}");
         assert_eq!(literals + 2, tokens.len());
+    }
+
+    /// What FORMAT.md says that a search finds, place by place.
+    fn plainly(guesser: &Guesser<'_>, at: usize, least: usize) -> Option<Found> {
+        let (text, style) = (guesser.text, guesser.style);
+        let hash = |at: usize| {
+            let [one, two, three] = [text[at], text[at + 1], text[at + 2]].map(u32::from);
+            let shift = if style.wide { 6 } else { 5 };
+            ((one << (2 * shift)) ^ (two << shift) ^ three) & ((1 << (3 * shift)) - 1) & 0xffff
+        };
+        let (good, _, nice, tries) = style.effort();
+        let most = (text.len() - at).min(MATCH_MAX);
+        if most <= least {
+            return None;
+        }
+        let (mut best, mut start, mut compared) = (least, None, 0);
+        let places = (0..at).rev().take(FAR_MAX).filter(|&from| hash(from) == hash(at));
+        for from in places {
+            let border = at - from == FAR_MAX && compared > 0;
+            if border || guesser.whole && from == 0 {
+                break;
+            }
+            compared += 1;
+            let len = (0..most).take_while(|&len| text[from + len] == text[at + len]).count();
+            if len > best {
+                (best, start) = (len, Some(from));
+            }
+            let enough = if least >= good { tries / 4 } else { tries };
+            if best >= nice.min(most) || compared == enough {
+                break;
+            }
+        }
+        let start = start?;
+        let short = best <= 5 && style.filtered || best == MATCH_MIN && at - start > TOO_FAR;
+        (!short).then_some((best, start))
+    }
+
+    /// Texts as they come and as they do not: few letters, words, long runs, what repeats itself right at the border.
+    fn texts() -> Vec<Vec<u8>> {
+        let mut state = 1u32;
+        let mut next = |most: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % most
+        };
+        let few = (0..40_000).map(|_| next(3) as u8).collect();
+        let words = (0..12_000).flat_map(|_| format!("w{} ", next(900)).into_bytes()).collect();
+        let mut runs = Vec::new();
+        while runs.len() < 50_000 {
+            let (byte, most) = (next(3) as u8, if next(9) == 0 { 400 } else { 20 });
+            let len = next(most);
+            runs.extend((0..len).map(|_| byte));
+        }
+        let noise: Vec<u8> = (0..FAR_MAX).map(|_| next(256) as u8).collect();
+        vec![few, words, runs, noise.repeat(2)]
+    }
+
+    #[test]
+    fn what_is_found_is_what_the_format_says() {
+        let texts = texts();
+        for (number, style) in (0..96).filter_map(|n| Some((n, Style::numbered(n)?))) {
+            let mut found = 0;
+            for (text, from) in texts.iter().flat_map(|text| [(text, 0), (text, 1)]) {
+                let mut guesser = Guesser::new(text, from, style);
+                for at in (1..text.len() - 3).step_by(3989 + usize::from(number)) {
+                    for least in [2, 3, 4, 5, 9, 40] {
+                        let wanted = plainly(&guesser, at, least);
+                        assert_eq!(guesser.search(at, least), wanted, "{style:?} {at} {least}");
+                        found += usize::from(wanted.is_some());
+                    }
+                }
+            }
+            assert!(found > 50, "{style:?}: only {found}");
+        }
     }
 
     #[test]

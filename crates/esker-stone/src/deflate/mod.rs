@@ -10,6 +10,7 @@
 //! | stream.rs | a stream: its text, and where its blocks begin |
 //! | run.rs | some blocks of it: what it takes to make them again |
 //! | guess.rs | which tokens an encoder would choose |
+//! | places.rs | places that begin alike |
 //! | blocks.rs | blocks and tokens |
 //! | huffman.rs | their codes |
 //! | bits.rs | bits |
@@ -20,6 +21,7 @@ mod bits;
 mod blocks;
 mod guess;
 mod huffman;
+mod places;
 mod run;
 mod stream;
 

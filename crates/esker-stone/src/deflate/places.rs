@@ -1,0 +1,101 @@
+//! Places of a text that begin alike: from each the way to the one before it, for beginnings of several lengths.
+//!
+//! Above: `guess`, which looks for matches. Invariant: places that share a beginning are on one way, so whoever follows
+//! it misses none that is near enough; others are on it too where hashes meet, so bytes are compared.
+
+/// Lengths of the beginnings by which places are linked, rising.
+pub(super) const LENS: [usize; 2] = [3, 5];
+/// Bits of the hash of a beginning.
+const BITS: u32 = 15;
+/// How far back a match may begin.
+pub(super) const FAR_MAX: usize = 32 * 1024 - 258 - 3 - 1;
+/// Before the first place there is none for so many bytes.
+const NOTHING: usize = FAR_MAX + 1;
+
+/// What is known of all places of a text.
+pub(super) struct Places {
+    /// For each length and each place, how far back the next one is; 0: there is none, or none that is near enough.
+    near: [Vec<u16>; LENS.len()],
+    /// How many places before it are on the way of the shortest, modulo 2^16.
+    rank: Vec<u16>,
+}
+
+impl Places {
+    /// Of a text. `wide`: encoders know three bytes by 16 bits instead of 15.
+    pub fn of(text: &[u8], wide: bool) -> Self {
+        let mut places =
+            Self { near: std::array::from_fn(|_| vec![0; text.len()]), rank: vec![0; text.len()] };
+        places.link_shortest(text, wide);
+        for (len, near) in LENS.into_iter().zip(&mut places.near).skip(1) {
+            link(text, len, near);
+        }
+        places
+    }
+
+    /// By the first three bytes, with the hash that encoders have.
+    fn link_shortest(&mut self, text: &[u8], wide: bool) {
+        let (bits, shift) = if wide { (16, 6) } else { (15, 5) };
+        let mut heads = vec![0u32; 1 << bits];
+        for (at, (three, near)) in text.windows(LENS[0]).zip(&mut self.near[0]).enumerate() {
+            let [one, two, three] = [three[0], three[1], three[2]].map(usize::from);
+            let hash = one << (2 * shift) ^ two << shift ^ three;
+            let head = &mut heads[hash & ((1 << bits) - 1)];
+            *near = gap(at, *head);
+            self.rank[at] = self.rank[at - usize::from(*near)].wrapping_add(1);
+            *head = (at + NOTHING) as u32;
+        }
+    }
+
+    /// How far back the next place of this way is.
+    pub fn before(&self, order: usize, at: usize) -> usize {
+        self.near[order][at].into()
+    }
+
+    /// The first `len` bytes of a place are what others must share, and so is every beginning in them: at which offset
+    /// the one lies whose way leads back the furthest, and how far. `None`: one of them leads nowhere.
+    #[inline]
+    pub fn rarest(&self, order: usize, at: usize, len: usize) -> Option<(usize, usize)> {
+        let ways = &self.near[order][at..at + len + 1 - LENS[order]];
+        // What leads nowhere is most often the last one, and most often it is alone.
+        let (&last, rest) = ways.split_last()?;
+        if last == 0 || rest.is_empty() {
+            return (last > 0).then_some((0, last.into()));
+        }
+        let all = |(least, most): (u16, u16), &near: &u16| (least.min(near), most.max(near));
+        let (least, most) = rest.iter().fold((last, last), all);
+        let offset = ways.iter().position(|&near| near == most)?;
+        (least > 0).then_some((offset, most.into()))
+    }
+
+    /// How many places an encoder would have looked at, from one down to another that begins with the same bytes.
+    pub fn tried(&self, at: usize, from: usize) -> u32 {
+        self.rank[at].wrapping_sub(self.rank[from]).into()
+    }
+}
+
+/// How far back a head is, if that is not too far. It is a place, and `NOTHING` more.
+fn gap(at: usize, head: u32) -> u16 {
+    let far = (at + NOTHING).wrapping_sub(head as usize);
+    if far <= FAR_MAX { far as u16 } else { 0 }
+}
+
+/// By the first `len` bytes, four to eight.
+fn link(text: &[u8], len: usize, near: &mut [u16]) {
+    let mut heads = vec![0u32; 1 << BITS];
+    let mut put = |at: usize, word: u64, near: &mut u16| {
+        let hash = (word << (64 - 8 * len)).wrapping_mul(0x9e37_79b1_85eb_ca87) >> (64 - BITS);
+        let head = &mut heads[hash as usize];
+        *near = gap(at, *head);
+        *head = (at + NOTHING) as u32;
+    };
+    let words = text.windows(8).map(|word| word.try_into().map_or(0, u64::from_le_bytes));
+    for (at, (word, near)) in words.zip(&mut *near).enumerate() {
+        put(at, word, near);
+    }
+    for at in text.len().saturating_sub(7)..(text.len() + 1).saturating_sub(len) {
+        let mut word = [0; 8];
+        let rest = &text[at..];
+        word[..rest.len()].copy_from_slice(rest);
+        put(at, u64::from_le_bytes(word), &mut near[at]);
+    }
+}
