@@ -22,6 +22,7 @@ use esker_stone::rows::xattrs::{Xattr, Xattrs};
 use esker_stone::superblock::DATA;
 use esker_stone::{Codec, Setting, Superblock};
 
+use kit::dice::{Dice, memory, number};
 use kit::parts::{Parts, WRITING, put_together, put_together_with, take_apart};
 use kit::{Picture, open, open_with, options, pack, pack_sounds, pack_streams, picture};
 
@@ -32,70 +33,6 @@ const MEMORY_MAX: u64 = 700 << 20;
 const WORK_MAX: Duration = Duration::from_secs(20);
 /// After so long without an end somebody waits for himself.
 const WAIT_MAX: Duration = Duration::from_secs(600);
-
-/// A small generator of random numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.roll() >> 11) as usize % limit.max(1)
-    }
-
-    /// A number that hurts in the place of `was`.
-    fn number(&mut self, was: u64) -> u64 {
-        match self.below(9) {
-            0 => 0,
-            1 => was.wrapping_add(1),
-            2 => was.wrapping_sub(1),
-            3 => u64::MAX >> self.below(64),
-            4 => 1 << self.below(64),
-            5 => (1 << self.below(64)) - 1,
-            6 => was.wrapping_mul(2),
-            7 => was ^ (1 << self.below(64)),
-            _ => self.roll() >> self.below(64),
-        }
-    }
-
-    fn short(&mut self, was: u32) -> u32 {
-        self.number(was.into()) as u32
-    }
-
-    /// Bytes that hurt where numbers are expected.
-    fn spoil(&mut self, bytes: &mut Vec<u8>) {
-        for _ in 0..=self.below(3) {
-            if bytes.is_empty() {
-                return;
-            }
-            let at = self.below(bytes.len());
-            match self.below(7) {
-                0 => bytes[at] = self.roll() as u8,
-                1 => bytes[at] ^= 1 << self.below(8),
-                2 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
-                3 => {
-                    let end = (at + 8).min(bytes.len());
-                    bytes[at..end].fill(0xff);
-                }
-                4 => bytes.truncate(at),
-                5 => {
-                    let from = self.below(bytes.len());
-                    let end = (from + self.below(40)).min(bytes.len());
-                    bytes.extend_from_within(from..end);
-                }
-                _ => {
-                    let other = self.below(bytes.len());
-                    bytes.swap(at, other);
-                }
-            }
-        }
-    }
-}
 
 fn change_inode(inode: &mut Inode, dice: &mut Dice) {
     let attr = &mut inode.attr;
@@ -362,14 +299,6 @@ fn work() -> Duration {
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// The most memory that this process ever had.
-fn memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
-}
-
 fn sources() -> Vec<Parts> {
     let codecs =
         [(Codec::None, 0), (Codec::Lz4, 1), (Codec::Zstd, 1), (Codec::Xz, 1), (Codec::Brotli, 3)];
@@ -451,14 +380,6 @@ fn fuzz(seed: u64, time: Duration) -> u32 {
         "{runs} images, {mib} MiB at most, the slowest took {slowest:?}, last state {last:#x}"
     );
     runs
-}
-
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub struct Making {
     /// How many threads compress [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Whether files of gzip and zip are stored as the text that is in them, and made again when they are read: from
+    /// Whether files of gzip, zip and others are stored as the text that is in them, and made again when read: from
     /// level 5 on they are, where that is smaller
     #[arg(long, value_name = "true|false")]
     unpack: Option<bool>,

@@ -41,7 +41,8 @@ together: all bytes wait in a file without a name beside the output until everyt
 levels 5 and 6 the blocks of each 32M share a base of 4M from all parts of these, so that they are
 small to read and know what large ones would; at other levels they are alone. What is compressed
 already is found out and stored; from level 2 on WAVE and AIFF sound is predicted. From level 5 on,
-what is in files of gzip, zip and PNG is stored as text, and they are made of it again bit by bit.
+what is in files of gzip, zip and PNG and in packs of git is stored as text, and they are made of
+it again bit by bit.
 
 Patterns of --exclude, --include and --filter are those of rsync(1): the first that matches decides;
 * and ? stop at a /, ** does not; x/*** is x and all that is in it; a / in front means the top of

@@ -1,5 +1,5 @@
-//! Files that hold streams of deflate (gzip, zip, PNG): where these lie, and whether their text is worth more than they
-//! are.
+//! Files that hold streams of deflate (gzip, zip, PNG, packs of git): where these lie, and whether their text is worth
+//! more than they are.
 //!
 //! Above: `data`. Below: `esker-stone`'s `deflate`. Invariant: whatever a head says, it decides only what is tried.
 
@@ -40,13 +40,27 @@ const PNG: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// What stands before the data of a chunk of it, and behind: length and name, a checksum.
 const PNG_BEFORE: usize = 8;
 const PNG_BEHIND: usize = 4;
-/// What zlib puts before a stream.
+/// What zlib puts before a stream, and behind.
 const ZLIB_LEN: usize = 2;
+const ADLER_LEN: usize = 4;
 /// Most chunks that a stream may be cut into.
 const CHUNKS_MAX: usize = 4096;
 
+/// The head of a pack of git, and its length.
+const PACK: [u8; 8] = *b"PACK\0\0\0\x02";
+const PACK_LEN: usize = 12;
+/// The name of the object that another one differs from.
+const OBJECT_NAME_LEN: usize = 20;
+/// Most bytes of a number in a pack.
+const NUMBER_LEN_MAX: usize = 10;
+
 /// Whether a file that begins like this may hold streams.
 pub(super) fn begins(bytes: &[u8]) -> bool {
+    bytes.starts_with(&PACK) || is_head(bytes)
+}
+
+/// Whether a stream may lie behind this.
+fn is_head(bytes: &[u8]) -> bool {
     bytes.starts_with(&GZIP) || bytes.starts_with(&ZIP) || bytes.starts_with(&PNG)
 }
 
@@ -107,7 +121,7 @@ fn stored_len(bytes: &[u8]) -> Option<usize> {
 fn next_head(bytes: &[u8], mut from: usize) -> Option<Vec<Range<usize>>> {
     loop {
         let until = bytes.len().min(from.saturating_add(GAP_MAX));
-        let at = (from..until).find(|&at| begins(&bytes[at..]))?;
+        let at = (from..until).find(|&at| is_head(&bytes[at..]))?;
         let here = &bytes[at..];
         if here.starts_with(&PNG) {
             let chunks = png_chunks(here)?;
@@ -122,6 +136,24 @@ fn next_head(bytes: &[u8], mut from: usize) -> Option<Vec<Range<usize>>> {
             (None, None) => from = at + 1,
         }
     }
+}
+
+/// Where the stream of the object of a pack begins that itself begins at `at`.
+fn object_stream(bytes: &[u8], at: usize) -> Option<usize> {
+    let behind_number = |at: usize| {
+        let number = bytes.get(at..)?.iter().take(NUMBER_LEN_MAX);
+        number.copied().position(|byte| byte < 0x80).map(|len| at + len + 1)
+    };
+    let kind = bytes.get(at)? >> 4 & 7;
+    let at = behind_number(at)?;
+    let start = match kind {
+        1..=4 => at,
+        6 => behind_number(at)?,
+        7 => at + OBJECT_NAME_LEN,
+        _ => return None,
+    };
+    let head = u16::from_be_bytes(*bytes.get(start..)?.first_chunk()?);
+    (head >> 8 & 15 == 8 && head % 31 == 0 && head & 0x20 == 0).then_some(start + ZLIB_LEN)
 }
 
 /// The first `len` bytes of some spans.
@@ -149,16 +181,28 @@ pub(super) struct Unpacked<'a> {
 /// taken.
 pub(super) struct Streams<'a> {
     bytes: &'a [u8],
+    /// Where the next head is looked for; in a pack it is there.
     at: usize,
+    is_pack: bool,
     /// Bytes of text that may still come.
     room: usize,
     threads: usize,
 }
 
 impl<'a> Streams<'a> {
-    pub const fn of(bytes: &'a [u8], threads: usize) -> Self {
+    pub fn of(bytes: &'a [u8], threads: usize) -> Self {
         let room = bytes.len().saturating_mul(TEXT_RATIO_MAX);
-        Self { bytes, at: 0, room: if room < TEXT_MAX { room } else { TEXT_MAX }, threads }
+        let is_pack = bytes.starts_with(&PACK);
+        let at = if is_pack { PACK_LEN } else { 0 };
+        Self { bytes, at, is_pack, room: room.min(TEXT_MAX), threads }
+    }
+
+    fn next_spans(&self) -> Option<Vec<Range<usize>>> {
+        if self.is_pack {
+            let start = object_stream(self.bytes, self.at)?;
+            return Some(std::iter::once(start..self.bytes.len()).collect());
+        }
+        next_head(self.bytes, self.at)
     }
 }
 
@@ -167,7 +211,7 @@ impl<'a> Iterator for Streams<'a> {
 
     fn next(&mut self) -> Option<Unpacked<'a>> {
         loop {
-            let spans = next_head(self.bytes, self.at)?;
+            let spans = self.next_spans()?;
             let bytes = match &spans[..] {
                 [whole] => Cow::Borrowed(&self.bytes[whole.clone()]),
                 many => {
@@ -178,7 +222,7 @@ impl<'a> Iterator for Streams<'a> {
             // Where one ends cannot be told if it cannot be read.
             let stream = Stream::open(&bytes, self.room)?;
             let (spans, len) = (cut(spans, stream.len()), stream.len());
-            self.at = spans.last()?.end;
+            self.at = spans.last()?.end + if self.is_pack { ADLER_LEN } else { 0 };
             self.room -= stream.text().len();
             let worth = len >= STREAM_MIN && promises(&stream);
             let runs = if worth { runs(&stream, self.threads) } else { None };
@@ -285,6 +329,37 @@ mod tests {
         assert_eq!(Streams::of(&png(&data, 1), 1).count(), 0, "a head of zlib in two pieces");
         let long = [b"\x78\x9c", &[0; 70_000][..]].concat();
         assert_eq!(png_chunks(&png(&long, 10)), None, "too many");
+    }
+
+    #[test]
+    fn objects_of_a_pack_follow_one_another() {
+        let text = b"the same words, ".repeat(100);
+        let heads: [&[u8]; 4] =
+            [b"\xb0\x64", b"\x30", b"\xe0\x64\x81\x02", b"\xf0\x64twenty bytes of name"];
+        let mut pack = [&PACK[..], b"\0\0\0\x04"].concat();
+        let mut starts = Vec::new();
+        for head in heads {
+            pack.extend(head);
+            pack.extend(b"\x78\x9c");
+            starts.push(pack.len());
+            pack.extend(stored(&text));
+            pack.extend(b"adle");
+        }
+        pack.extend([7; OBJECT_NAME_LEN]);
+        assert!(begins(&pack));
+        let found: Vec<_> = Streams::of(&pack, 1).collect();
+        assert_eq!(found.iter().map(|own| own.spans[0].start).collect::<Vec<_>>(), starts);
+        assert!(found.iter().all(|own| own.text == text));
+        for at in 0..pack.len() {
+            let whole = starts.iter().filter(|&&start| start + text.len() + 5 <= at).count();
+            assert_eq!(Streams::of(&pack[..at], 1).count(), whole);
+        }
+        for kind in [0x00, 0x50] {
+            pack[PACK_LEN] = kind;
+            assert_eq!(Streams::of(&pack, 1).count(), 0, "no such kind");
+        }
+        pack[PACK_LEN..].fill(0xff);
+        assert_eq!(Streams::of(&pack, 1).count(), 0, "a number without an end");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A small tree with one of everything, packed in memory, and what can be seen of an image.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod dice;
 pub mod parts;
 
 use std::collections::BTreeMap;
