@@ -11,10 +11,12 @@
 //! | segments.rs, log.rs | where things go, and what happens when that fails |
 //! | commit.rs | laying a commit down |
 //! | merge.rs, settle.rs | from rows in memory to tables, and free segments again |
+//! | parity.rs | what a damaged part of tables is made from again |
 //! | room.rs, fold.rs | how much more fits, and making room |
 //! | recovery.rs, mkfs.rs | finding everything again; the first commit |
+//! | recover/ | what is left of a volume that is damaged |
 //! | recent.rs, stack.rs, whole.rs, view.rs | looking: in memory, in tables, at content, and as the knot asks |
-//! | check.rs, dump.rs | counting everything again; showing what is there |
+//! | check.rs, scrub.rs, dump.rs | counting everything again; mending what has parity; showing what is there |
 //! | dirty.rs, cost.rs, promised.rs | what changed since, and what it takes to write that; room that is kept |
 //! | layer.rs, home.rs | what is not yet written, in memory; the home that POSIX has |
 //!
@@ -39,16 +41,19 @@ pub mod limits;
 mod log;
 mod merge;
 pub mod mkfs;
+mod parity;
 pub mod part;
 #[cfg(test)]
 mod planted;
 mod proclaim;
 mod promised;
 pub mod recent;
+pub mod recover;
 mod recovery;
 mod room;
 pub mod root;
 pub mod rows;
+pub mod scrub;
 pub mod segments;
 mod settle;
 mod stack;

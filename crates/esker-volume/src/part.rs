@@ -19,6 +19,8 @@ pub const MAGIC: [u8; 8] = *b"EskrPart";
 pub const LOG: u32 = 1;
 /// A table, or a root.
 pub const TABLES: u32 = 2;
+/// Parity of a part of tables.
+pub const PARITY: u32 = 3;
 /// The last part of its commit.
 pub const LAST: u32 = 1;
 

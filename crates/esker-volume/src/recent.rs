@@ -43,7 +43,11 @@ impl Run {
     pub fn within(&self, from: u64, to: u64) -> Option<Self> {
         let (start, end) = (self.start.max(from), self.end().min(to));
         let skip = start.saturating_sub(self.start);
-        let moved = |place: Place| Place { offset: place.offset + skip as u32, ..place };
+        // What lies past the end of a block is not found there.
+        let moved = |place: Place| {
+            let offset = place.offset.wrapping_add(skip as u32);
+            Place { offset, ..place }
+        };
         (start < end).then(|| Self { start, len: end - start, place: self.place.map(moved) })
     }
 }

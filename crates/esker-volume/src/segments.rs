@@ -114,6 +114,18 @@ impl Segments {
         Ok(Self { rows, by_number, turn: 0, next_number })
     }
 
+    /// Of a volume that is only read: segments that were found, and nothing else is known of any stretch.
+    #[must_use]
+    pub(crate) fn found(by_number: HashMap<u64, Physical>) -> Self {
+        Self { by_number, ..Self::default() }
+    }
+
+    /// Adds free stretches until there are so many.
+    pub(crate) fn grow(&mut self, count: u32) {
+        let more = Self::new(count, 0).rows.split_off(self.rows.len().min(count as usize));
+        self.rows.extend(more);
+    }
+
     /// All of them, in their order.
     #[must_use]
     pub fn rows(&self) -> &[Segment] {

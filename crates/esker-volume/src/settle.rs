@@ -16,6 +16,7 @@ use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
 use crate::log::{Log, Round};
 use crate::merge::{Fresh, Range, leaves, rows};
+use crate::parity::{PART_MAX, parity, parity_len};
 use crate::part::{PartHead, TABLES, append_page};
 use crate::recent::Recent;
 use crate::root;
@@ -41,6 +42,16 @@ struct Step {
     old: Vec<TableRow>,
     /// Where the next step goes on; `None`: the round is over.
     cursor: Option<Vec<u8>>,
+}
+
+/// What a part of tables holds.
+struct Holds {
+    /// Its top page.
+    top: PageRef,
+    /// The commit as of which it holds everything.
+    sequence: u64,
+    /// Of a root: the last part of the log that it holds.
+    before: u64,
 }
 
 /// A settling on its way.
@@ -75,23 +86,34 @@ impl<D: Device> Settling<'_, D> {
         Ok((physical, number, 0))
     }
 
-    /// Writes a part with pages.
+    /// Writes a part with pages, and its parity behind it; how long that is.
     fn put(
         &mut self,
         mut part: Buffer,
         (physical, segment, at): (Physical, u64, u64),
-    ) -> Result<()> {
+        holds: Holds,
+    ) -> Result<u64> {
         let volume = self.volume;
         let mut head = self.log.head(volume.shape.uuid, (volume.now)());
         (head.segment, head.at, head.kind) = (segment, at, TABLES);
         (head.before, head.sequence) = (0, self.log.sequence);
         head.first_slot = 0;
         let len = volume.padded(part.len());
+        let parity_len = volume.parity_len(len);
+        if volume.shape.copies > 1 {
+            // Whoever finds it without the page above knows what it is, and as of when.
+            (head.before, head.sequence) = (holds.before, holds.sequence);
+            head.set_rows(&holds.top);
+        }
         part.resize(len as usize);
         head.seal(&mut part);
-        self.log.tables = Some((physical, at + len));
+        self.log.tables = Some((physical, at + len + parity_len));
+        let behind = (parity_len > 0).then(|| parity(&head, &part));
         volume.device.submit(volume.place(physical) + at, part)?;
-        Ok(())
+        if let Some(behind) = behind {
+            volume.device.submit(volume.place(physical) + at + len, behind)?;
+        }
+        Ok(parity_len)
     }
 
     /// Writes leaves as tables, and takes them; unless `all`, those stay that do not fill one.
@@ -101,11 +123,7 @@ impl<D: Device> Settling<'_, D> {
         all: bool,
         to: &mut Vec<TableRow>,
     ) -> Result<()> {
-        let unit = self.volume.shape.unit as usize;
-        let limit = self
-            .volume
-            .table_len
-            .min(self.volume.shape.segment_room as usize - PartHead::SIZE - unit);
+        let limit = self.volume.table_len.min(self.volume.table_room());
         let mut from = 0;
         while from < leaves.len() {
             let (mut end, mut len) = (from, 0);
@@ -119,12 +137,14 @@ impl<D: Device> Settling<'_, D> {
             if end == leaves.len() && !all {
                 break;
             }
-            let place = self.room(self.volume.padded(PartHead::SIZE + len))?;
+            let place = self.room(self.volume.protected(PartHead::SIZE + len))?;
             let mut part = vec![0; PartHead::SIZE];
             let writing = self.volume.writing();
             let top = writing.build_in(&leaves[from..end], (place.1, place.2), &mut part)?;
-            let bytes = (part.len() - PartHead::SIZE) as u64;
-            self.put(Buffer::from(&*part), place)?;
+            let sequence = self.log.round.as_ref().map_or(0, |round| round.begin.sequence);
+            let holds = Holds { top: top.page, sequence, before: 0 };
+            let own = (part.len() - PartHead::SIZE) as u64;
+            let bytes = own + self.put(Buffer::from(&*part), place, holds)?;
             to.push(TableRow { layer: 0, key: leaves[from].key.clone(), top, bytes });
             from = end;
         }
@@ -204,14 +224,15 @@ impl<D: Device> Settling<'_, D> {
         (few && has_tables).then_some(least.number)
     }
 
-    /// Writes the root.
-    fn root(&mut self, plain: &[u8]) -> Result<(Physical, PageRef)> {
+    /// Writes the root, which holds the log up to where that of this superblock begins.
+    fn root(&mut self, plain: &[u8], base: &Superblock) -> Result<(Physical, PageRef)> {
         let sealed = Sealed::new(plain, &[], self.volume.setting)?;
-        let len = self.volume.padded(PartHead::SIZE + sealed.stored.len());
+        let len = self.volume.protected(PartHead::SIZE + sealed.stored.len());
         let place = self.room(len)?;
         let mut part = Buffer::from(&[0; PartHead::SIZE][..]);
         let page = append_page(&mut part, (place.1, place.2), &sealed);
-        self.put(part, place)?;
+        let holds = Holds { top: page, sequence: base.sequence, before: base.log_before };
+        self.put(part, place, holds)?;
         Ok((place.0, page))
     }
 }
@@ -254,11 +275,32 @@ fn free(
 }
 
 impl<D: Device> Volume<D> {
+    /// Bytes of the parity behind a part of tables. One that fills most of a segment alone has none.
+    fn parity_len(&self, part: u64) -> u64 {
+        let own = if self.shape.copies > 1 { parity_len(part) } else { 0 };
+        let fits = part + own <= self.shape.segment_room && part <= PART_MAX as u64;
+        if fits { own } else { 0 }
+    }
+
+    /// Bytes of a part of tables with its padding and its parity.
+    fn protected(&self, len: usize) -> u64 {
+        let part = self.padded(len);
+        part + self.parity_len(part)
+    }
+
+    /// Bytes of pages that fit into a segment as one table.
+    fn table_room(&self) -> usize {
+        let (room, unit) = (self.shape.segment_room as usize, self.shape.unit as usize);
+        let share = if self.shape.copies > 1 { room / 16 * 5 } else { room };
+        share - PartHead::SIZE - unit
+    }
+
     /// Free segments that commits leave to settling.
     pub(crate) fn reserve(&self, state: &State) -> usize {
         let tables: u64 = state.tables.iter().map(|table| table.bytes).sum();
         let step = tables.min((AT_ONCE + WORN_AT_ONCE + 1) * self.table_len as u64);
-        let came = (state.recent.bytes + state.settling.bytes) as u64;
+        let came =
+            (state.recent.bytes + state.settling.bytes) as u64 * u64::from(self.shape.copies);
         // What is still there of tables that were replaced, what a step writes, and what came.
         let bytes = tables / 2 + step + came;
         let room = self.shape.segment_room;
@@ -311,6 +353,14 @@ impl<D: Device> Volume<D> {
             while log.round.is_some() {
                 self.settle(log)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Settles until nothing is left in the log alone.
+    pub(crate) fn settle_rest(&self, log: &mut Log) -> Result<()> {
+        while log.round.is_some() || !self.state().recent.is_empty() {
+            self.settle(log)?;
         }
         Ok(())
     }
@@ -446,7 +496,7 @@ impl<D: Device> Settling<'_, D> {
         let mut trial = segments.clone();
         free(&mut trial, &self.keep(since), &self.log.idle);
         let bound = root::encode(&new, &trial, measure).len() + 1024;
-        self.room(volume.padded(PartHead::SIZE + bound))?;
+        self.room(volume.protected(PartHead::SIZE + bound))?;
         for &physical in &self.taken {
             let number = volume.segments().get(physical).map_or(0, |row| row.number);
             if segments.find(number) != Some(physical) {
@@ -456,7 +506,7 @@ impl<D: Device> Settling<'_, D> {
         }
         let (free, idle) = free(&mut segments, &self.keep(since), &self.log.idle);
         let plain = root::encode(&new, &segments, measure);
-        let (physical, page) = self.root(&plain)?;
+        let (physical, page) = self.root(&plain, &base)?;
         drop(state);
         volume.device.flush()?;
         let log = &*self.log;

@@ -1,0 +1,218 @@
+//! Recovering: a volume as far as anything of it is left, without its superblocks if need be, to be looked at and
+//! copied out.
+//!
+//! Above: the command. Below: everything that is read. Invariant: nothing is written; every byte that the volume then
+//! answers has its checksum, what cannot be known is EIO and not zeros, and a file that may be older than the
+//! last that was safe does not have its own name.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | scan.rs | every head and superblock of the device |
+//! | mend.rs | damaged parts made again from their parity |
+//! | base.rs | roots and tables |
+//! | rows.rs | what the log says besides, and what older rows may say of what is lost |
+//! | links.rs | one tree of all that was found |
+
+mod base;
+mod links;
+pub(crate) mod mend;
+mod rows;
+pub(crate) mod scan;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use esker::Ino;
+use esker_stone::rows::blocks::BlockRow;
+use esker_stone::rows::extents::BlockName;
+
+pub use mend::Mended;
+
+use crate::device::Device;
+use crate::error::{Damage, Result};
+use crate::limits::{BLOCK_LEN_MAX, NEXT};
+use crate::log::{Good, Log};
+use crate::rows::Numbers;
+use crate::segments::{Physical, Segments};
+use crate::stack::State;
+use crate::superblock::Superblock;
+use crate::volume::{Options, Volume};
+use scan::Scan;
+
+/// Reads that are tried to find out where segments lie of which no head is left.
+const PROBES_MAX: u64 = 1 << 20;
+/// Blocks that are tried of each.
+const PROBED_BLOCKS: usize = 4;
+
+/// How to recover.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recovering {
+    /// As of when, in seconds since 1970; `None`: as of the last commit that is left.
+    pub before: Option<i64>,
+    /// What may be older than it was keeps its name.
+    pub keep_older: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The volume's name for machines.
+    pub uuid: [u8; 16],
+    /// Superblocks that are whole.
+    pub superblocks: usize,
+    /// Heads of parts that are whole.
+    pub parts: usize,
+    /// Parts that were made again from their parity.
+    pub mended: usize,
+    /// Whether there was a root: all tables are known then.
+    pub root: bool,
+    /// The last commit that the root holds whole; 0: there is none.
+    pub base: u64,
+    /// The last commit that is there.
+    pub sequence: u64,
+    /// When it was written, if a head says so: seconds since 1970.
+    pub time: Option<i64>,
+    /// The last commit that is known to be lost.
+    pub lost_commit: Option<u64>,
+    /// Ranges of keys of tables that are lost.
+    pub lost_ranges: usize,
+    /// Bytes of the device that could not be read.
+    pub unreadable: u64,
+    /// Paths, as they are now, of files that may be older than they were.
+    pub older: Vec<Vec<u8>>,
+    /// Paths of which only the name is left.
+    pub lost: Vec<Vec<u8>>,
+    /// Things whose name is lost: they are in `lost+found`.
+    pub nameless: u64,
+}
+
+impl Found {
+    /// Whether anything is known to be missing.
+    #[must_use]
+    pub const fn has_gaps(&self) -> bool {
+        self.lost_commit.is_some() || self.lost_ranges > 0 || self.nameless > 0
+    }
+}
+
+/// Where segments begin on the device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places(HashMap<u64, u64>);
+
+impl Places {
+    fn get(&self, segment: u64) -> Option<u64> {
+        self.0.get(&segment).copied()
+    }
+}
+
+/// Takes what is left of the volume on a device: a volume that can be read, and what there is to say of it.
+///
+/// # Errors
+/// `NoVolume` when nothing of a volume is left; `Stone` when it needs a newer reader.
+pub fn recover<D: Device>(
+    device: D,
+    options: Options,
+    how: Recovering,
+) -> Result<(Volume<Mended<D>>, Found)> {
+    let scan = Scan::of(&device, options.threads);
+    let mut found = Found {
+        superblocks: scan.superblocks.len(),
+        parts: scan.parts.len(),
+        unreadable: scan.unreadable,
+        ..Found::default()
+    };
+    let Some(uuid) = scan.uuid() else { return Err(Damage::NoVolume.into()) };
+    found.uuid = uuid;
+    let shape = scan.shape(device.geometry().size);
+    let mut places = scan.places();
+    let (mended, count) = mend::mend(device, &scan);
+    found.mended = count;
+    let base = base::Base::find(&mended, &scan, &mut places, how.before);
+    (found.root, found.base) = (base.is_root, base.sequence);
+    let told = rows::Told { scan: &scan, device: &mended, places: &places, before: how.before };
+    let mut all = told.all(base, &mut found);
+    let links = links::link(&mut all, how.keep_older);
+    (found.older, found.lost, found.nameless) = (links.older, links.lost, links.nameless);
+    probe(&mended, &shape, &mut places, &all.recent.blocks);
+    let by_number = places.0.iter().filter_map(|(&number, &at)| {
+        Some((number, Physical(u32::try_from(at / shape.segment_len).ok()?)))
+    });
+    let segments = Segments::found(by_number.collect());
+    let numbers = Numbers { next_ino: u64::MAX, inodes: links.inodes, next_place: u64::MAX };
+    let state = State { recent: all.recent, numbers, ..State::default() };
+    let options = Options { write: false, ..options };
+    let log = log(shape, found.sequence);
+    Ok((Volume::with(mended, options, log, (segments, state)), found))
+}
+
+/// The log of a volume that is never written.
+fn log(superblock: Superblock, sequence: u64) -> Log {
+    let (physical, next) = (Physical(0), [Physical(0); NEXT]);
+    Log {
+        physical,
+        segment: 0,
+        at: 0,
+        slot: 0,
+        before: 0,
+        next,
+        good: Good::new(0, next, (physical, 0, 0, 0)),
+        sequence,
+        tried: sequence,
+        epoch: superblock.epoch,
+        superblock,
+        home: (0, 0),
+        safe_home: 0,
+        told: 0,
+        since: Vec::new(),
+        round: None,
+        idle: Vec::new(),
+        tables: None,
+        fresh: true,
+    }
+}
+
+/// Finds segments of which no head is left by their blocks: a checksum says which block it is.
+fn probe(
+    device: &impl Device,
+    shape: &Superblock,
+    places: &mut Places,
+    blocks: &BTreeMap<BlockName, BlockRow>,
+) {
+    let mut unknown: BTreeMap<u64, Vec<(BlockName, &BlockRow)>> = BTreeMap::new();
+    for (&name, row) in blocks.iter().filter(|(name, _)| places.get(name.segment).is_none()) {
+        let own = unknown.entry(name.segment).or_default();
+        if own.len() < PROBED_BLOCKS && row.stored <= BLOCK_LEN_MAX {
+            own.push((name, row));
+        }
+    }
+    let taken: BTreeSet<u64> = places.0.values().copied().collect();
+    let mut left = PROBES_MAX;
+    for (segment, blocks) in unknown {
+        let stretches = (0..shape.size / shape.segment_len).map(|at| at * shape.segment_len);
+        for begin in stretches.filter(|begin| !taken.contains(begin)) {
+            left = left.saturating_sub(blocks.len() as u64);
+            if left == 0 {
+                return;
+            }
+            let lies_here = |(name, row): &(BlockName, &BlockRow)| {
+                let mut stored = vec![0; row.stored as usize];
+                let read = begin
+                    .checked_add(row.at)
+                    .is_some_and(|at| device.read(at, &mut stored).is_ok());
+                read && BlockRow::covered(*name).verify(0, &stored, &row.checksums).is_ok()
+            };
+            if blocks.iter().any(lies_here) {
+                places.0.insert(segment, begin);
+                break;
+            }
+        }
+    }
+}
+
+/// All rows that count, and what is not sure of them.
+#[derive(Default)]
+struct All {
+    recent: crate::recent::Recent,
+    /// Inodes that may be older than they were.
+    older: BTreeSet<Ino>,
+    /// Names that may be older than they were.
+    older_names: BTreeSet<(Ino, Vec<u8>)>,
+}

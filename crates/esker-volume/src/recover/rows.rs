@@ -1,0 +1,310 @@
+//! Rows: those of the newest root, what the log says besides, and for what is lost of the two what older rows say.
+//!
+//! Above: `recover`. Below: `base`, parts of the log. Invariant: a row that may not be the last of its key is marked,
+//! or hides nothing; content of which nothing is known is told to be lost, never to be a hole.
+
+use std::collections::{BTreeMap, HashSet};
+
+use esker::{Ino, Kind};
+use esker_stone::key::{self, kind};
+use esker_stone::rows::extents::{BlockName, Place};
+
+use super::base::{Base, Walk, tables};
+use super::mend::Mended;
+use super::scan::{Part, Scan};
+use super::{All, Found, Places};
+use crate::delta::Delta;
+use crate::device::Device;
+use crate::merge::{Range, Row};
+use crate::part::{LOG, PartHead};
+use crate::recent::{END, Recent, Run, Runs, runs};
+use crate::rows::counter;
+
+/// A block that there never is: what a file has there is lost.
+const LOST: BlockName = BlockName { segment: 0, slot: 0 };
+
+/// Most bytes of a file that are told to be lost one by one: of one that lost more, nothing is left.
+const LOST_LEN_MAX: u64 = 64 << 30;
+
+/// What the device tells.
+pub(super) struct Told<'a, D> {
+    pub scan: &'a Scan,
+    pub device: &'a Mended<D>,
+    pub places: &'a Places,
+    pub before: Option<i64>,
+}
+
+/// What is known of the commits behind the base.
+#[derive(Default)]
+struct Log {
+    /// The last one that is lost, or may be.
+    lost: Option<u64>,
+    /// Inodes from here on were made after that; `None`: none were.
+    sure_from: Option<u64>,
+}
+
+/// Adds a row of a table.
+fn put(to: &mut Recent, row: Row) {
+    match row {
+        Row::Inode(row) => drop(to.inodes.insert(row.ino, Some(row))),
+        Row::Name(row) => drop(to.names.insert((row.dir, row.name.clone()), Some(row))),
+        Row::Xattr(row) => drop(to.xattrs.insert((row.ino, row.name), Some(row.value))),
+        Row::Extent(row) => {
+            let own = to.extents.entry(row.ino).or_default();
+            runs(&row).unwrap_or_default().into_iter().for_each(|run| own.put(run));
+        }
+        Row::Move(row) => drop(to.moves.insert(row.block, row)),
+        Row::Block(name, row) => drop(to.blocks.insert(name, row)),
+        // The tree is made anew, and nothing is counted.
+        Row::Place(_) | Row::Refs(_) => {}
+    }
+}
+
+/// Ranges that do not overlap, by where they begin.
+struct Ranges(BTreeMap<Vec<u8>, Option<Vec<u8>>>);
+
+impl Ranges {
+    fn hold(&self, key: &[u8]) -> bool {
+        let near =
+            self.0.range::<[u8], _>((std::ops::Bound::Unbounded, std::ops::Bound::Included(key)));
+        near.last().is_some_and(|(_, to)| to.as_deref().is_none_or(|to| key < to))
+    }
+
+    /// The bytes of a file of which a row may be lost.
+    fn bytes(&self, ino: Ino) -> Vec<(u64, u64)> {
+        let (first, last) = (key::extent(ino, 0), key::extent(ino, u64::MAX));
+        let own = &first[..first.len() - 8];
+        let number = |key: &[u8]| {
+            let start = key.strip_prefix(own)?;
+            start.try_into().ok().map(u64::from_be_bytes)
+        };
+        let near = self.0.range(..=last);
+        let near = near.filter(|(_, to)| to.as_ref().is_none_or(|to| *to > first));
+        near.map(|(from, to)| {
+            let to = to.as_deref().and_then(number).unwrap_or(END);
+            (number(from).unwrap_or(0), to.min(END))
+        })
+        .collect()
+    }
+}
+
+impl<D: Device> Told<'_, D> {
+    fn in_time(&self, head: &PartHead) -> bool {
+        self.before.is_none_or(|before| head.time <= before)
+    }
+
+    /// The rows of a part of the log, if its page is whole.
+    fn rows(&self, part: &Part) -> Option<Delta> {
+        let page = part.1.rows().ok()?;
+        let place = part.0.checked_add(u64::from(part.1.rows_at))?;
+        let plain = super::base::page_at(self.device, place, &page, &[])?;
+        let mut delta = Delta::default();
+        delta.read(&plain, part.1.segment).ok()?;
+        Some(delta)
+    }
+
+    /// Parts of the log, by their commits.
+    fn commits(&self) -> BTreeMap<(u64, u64), Vec<Part>> {
+        let mut commits: BTreeMap<_, Vec<Part>> = BTreeMap::new();
+        let own = self.scan.parts.iter().filter(|(_, head)| head.kind == LOG && self.in_time(head));
+        for part in own {
+            commits.entry((part.1.sequence, part.1.epoch)).or_default().push(*part);
+        }
+        commits.values_mut().for_each(|parts| parts.sort_by_key(|(_, head)| head.part));
+        commits
+    }
+
+    /// The newest commit behind which there was a barrier.
+    fn proven(&self) -> u64 {
+        let heads = self.scan.parts.iter().filter(|(_, head)| self.in_time(head));
+        let heads = heads.map(|(_, head)| head.durable).max().unwrap_or(0);
+        let superblocks = self.scan.superblocks.iter().map(|own| own.proven).max().unwrap_or(0);
+        if self.before.is_some() { heads } else { heads.max(superblocks) }
+    }
+
+    /// Lays the log behind the base over its rows.
+    fn log(&self, base: &Base, to: &mut Recent, found: &mut Found) -> Log {
+        let (commits, proven) = (self.commits(), self.proven());
+        let names: HashSet<u64> =
+            commits.values().flatten().map(|(_, head)| head.checksum).collect();
+        let (mut log, mut newest) = (Log::default(), base.sequence);
+        found.time = base.time;
+        for ((sequence, _), parts) in &commits {
+            if *sequence <= base.sequence {
+                continue;
+            }
+            let follows =
+                |head: &PartHead| names.contains(&head.before) || head.before == base.before;
+            if parts.iter().any(|(_, head)| !follows(head)) {
+                (log.lost, log.sure_from) = (Some(sequence.saturating_sub(1)), None);
+            }
+            let whole = parts.last().is_some_and(|(_, head)| head.is_last())
+                && (0..).zip(parts).all(|(number, (_, head))| head.part == number);
+            if !whole && *sequence > proven {
+                // It was never safe.
+                continue;
+            }
+            let mut delta = Delta::default();
+            let mut read = whole;
+            for part in parts {
+                match self.rows(part) {
+                    Some(own) => join(&mut delta, own),
+                    None => read = false,
+                }
+            }
+            let next_ino = delta.counters.iter().find(|row| row.number == counter::NEXT_INO);
+            let next_ino = next_ino.map(|row| row.value);
+            if !read {
+                (log.lost, log.sure_from) = (Some(*sequence), None);
+            } else if log.lost.is_some() {
+                log.sure_from = log.sure_from.or(next_ino);
+            }
+            newest = newest.max(*sequence);
+            found.time = parts.last().map(|(_, head)| head.time);
+            let _ = to.apply(delta);
+        }
+        if proven > newest {
+            (log.lost, log.sure_from) = (Some(proven), None);
+        }
+        found.sequence = newest;
+        log
+    }
+
+    /// All that older tables and commits say, the newest last.
+    fn older(&self, base: &Base) -> Recent {
+        let known: HashSet<_> =
+            base.state.tables.iter().map(|own| (own.top.page.segment, own.top.page.at)).collect();
+        let mut all: Vec<Part> = self.commits().into_values().flatten().collect();
+        all.retain(|(_, head)| head.sequence <= base.sequence);
+        all.extend(tables(self.device, self.scan).into_iter().filter(|(_, head)| {
+            let top = head.rows().map(|page| (page.segment, page.at));
+            self.in_time(head) && top.is_ok_and(|top| !known.contains(&top))
+        }));
+        all.sort_by_key(|(_, head)| (head.sequence, head.kind, head.time, head.part));
+        let mut older = Recent::default();
+        for part in &all {
+            if part.1.kind == LOG {
+                let _ = self.rows(part).map(|delta| older.apply(delta));
+                continue;
+            }
+            let Ok(top) = part.1.rows() else { continue };
+            let (device, places) = (self.device, self.places);
+            let mut walk = Walk::new(device, places);
+            if top.stored > 0 {
+                walk.tree((top, None), None, &Range { from: Vec::new(), to: None });
+            }
+            walk.rows.into_iter().for_each(|row| put(&mut older, row));
+        }
+        older
+    }
+
+    /// All rows that count.
+    pub fn all(&self, base: Base, found: &mut Found) -> All {
+        let (device, places) = (self.device, self.places);
+        let mut walk = Walk::new(device, places);
+        walk.tables(&base.state.tables);
+        let mut all = All::default();
+        walk.rows.drain(..).for_each(|row| put(&mut all.recent, row));
+        let log = self.log(&base, &mut all.recent, found);
+        found.lost_commit = log.lost;
+        if !base.is_root && log.lost.is_some() {
+            // There may have been tables.
+            walk.lost.push(Range { from: Vec::new(), to: None });
+        }
+        found.lost_ranges = walk.lost.len();
+        if log.lost.is_some() {
+            let sure = |ino: &Ino| log.sure_from.is_some_and(|from| ino.0 >= from);
+            let old = all.recent.inodes.keys().take_while(|ino| !sure(ino));
+            all.older.extend(old.copied());
+        }
+        if !walk.lost.is_empty() {
+            let lost = walk.lost.drain(..).map(|range| (range.from, range.to));
+            all.fill(&Ranges(lost.collect()), self.older(&base));
+        }
+        all
+    }
+}
+
+/// Adds the rows of another part of the same commit.
+fn join(to: &mut Delta, more: Delta) {
+    to.inodes.extend(more.inodes);
+    to.names.extend(more.names);
+    to.places.extend(more.places);
+    to.xattrs.extend(more.xattrs);
+    to.extents.extend(more.extents);
+    to.moves.extend(more.moves);
+    to.gone.extend(more.gone.into_iter().filter(|key| key.first() != Some(&kind::ORPHAN)));
+    to.counters.extend(more.counters);
+    to.blocks.extend(more.blocks);
+}
+
+impl All {
+    /// Takes from older rows what is lost.
+    fn fill(&mut self, lost: &Ranges, older: Recent) {
+        let own = &mut self.recent;
+        for (ino, row) in older.inodes {
+            if row.is_some() && lost.hold(&key::inode(ino)) && !own.inodes.contains_key(&ino) {
+                own.inodes.insert(ino, row);
+                self.older.insert(ino);
+            }
+        }
+        for ((dir, name), row) in older.names {
+            let own_key = (dir, name);
+            let here = lost.hold(&key::name(own_key.0, &own_key.1));
+            if row.is_some() && here && !own.names.contains_key(&own_key) {
+                own.names.insert(own_key.clone(), row);
+                self.older_names.insert(own_key);
+            }
+        }
+        for ((ino, name), value) in older.xattrs {
+            if value.is_some() && lost.hold(&key::xattr(ino, &name)) {
+                own.xattrs.entry((ino, name)).or_insert(value);
+            }
+        }
+        // These never change.
+        for (name, row) in older.blocks {
+            own.blocks.entry(name).or_insert(row);
+        }
+        for (name, row) in older.moves {
+            own.moves.entry(name).or_insert(row);
+        }
+        let files: Vec<_> = own.inodes.values().flatten().cloned().collect();
+        for row in files {
+            let attr = row.attr;
+            let has_content = matches!(attr.kind, Kind::File | Kind::Symlink) && attr.size > 0;
+            if has_content && row.inline.is_empty() {
+                self.fill_content(row.ino, attr.size, lost, older.extents.get(&row.ino));
+            }
+        }
+    }
+
+    /// The same of the content of a file.
+    fn fill_content(&mut self, ino: Ino, size: u64, lost: &Ranges, older: Option<&Runs>) {
+        let own = &mut self.recent;
+        let runs = own.extents.entry(ino).or_default();
+        let mut gone = 0;
+        for (from, to) in lost.bytes(ino) {
+            let (mut at, to) = (from, to.min(size));
+            while at < to {
+                let (start, len) = match runs.at(at) {
+                    Ok(run) => {
+                        at = run.end();
+                        continue;
+                    }
+                    Err(next) => (at, next.min(to) - at),
+                };
+                at = start + len;
+                gone += len;
+                runs.put(Run { start, len, place: Some(Place { block: LOST, offset: 0 }) });
+                for run in older.into_iter().flat_map(|known| known.between(start, at)) {
+                    runs.put(run);
+                    gone -= run.len;
+                    self.older.insert(ino);
+                }
+            }
+        }
+        if gone > LOST_LEN_MAX {
+            own.inodes.remove(&ino);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Scanning: every head of a part and every superblock that is whole, wherever it lies on the device.
+//!
+//! Above: `recover`. Below: the device. Invariant: what lies within a part that was found is content, whatever it looks
+//! like; what is read that fails is as if zeros were there.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use esker_stone::superblock::MAGIC as SUPERBLOCK;
+
+use super::Places;
+use crate::device::Device;
+use crate::limits::{BLOCK_LEN_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP, UNIT_MIN};
+use crate::part::{MAGIC, PartHead};
+use crate::superblock::Superblock;
+
+/// Bytes that a thread takes at a time.
+const PIECE: u64 = 1 << 20;
+/// Bytes that are lost at most when one cannot be read.
+const SMALL: usize = 4096;
+
+/// A head, and where on the device it lies.
+pub(crate) type Part = (u64, PartHead);
+
+/// What a device holds.
+#[derive(Default)]
+pub(crate) struct Scan {
+    /// Superblocks of the volume.
+    pub superblocks: Vec<Superblock>,
+    /// Heads of its parts, in the order of their places.
+    pub parts: Vec<Part>,
+    /// Bytes that could not be read.
+    pub unreadable: u64,
+}
+
+/// Fills `target`, with zeros for what cannot be read; how much that is.
+fn read(device: &impl Device, at: u64, target: &mut [u8]) -> u64 {
+    if device.read(at, target).is_ok() {
+        return 0;
+    }
+    let mut lost = 0;
+    for (number, part) in (0..).zip(target.chunks_mut(SMALL)) {
+        if device.read(at + number * SMALL as u64, part).is_err() {
+            part.fill(0);
+            lost += part.len() as u64;
+        }
+    }
+    lost
+}
+
+/// A head here, of whichever volume.
+fn head(bytes: &[u8]) -> Option<PartHead> {
+    if !bytes.starts_with(&MAGIC) {
+        return None;
+    }
+    let uuid = PartHead::decode(bytes)?.uuid;
+    PartHead::parse(bytes, &uuid).filter(|head| head.len > 0)
+}
+
+/// A superblock that lies where a superblock may.
+fn superblock(place: u64, bytes: &[u8]) -> Option<Superblock> {
+    if !bytes.starts_with(&SUPERBLOCK) {
+        return None;
+    }
+    let found = Superblock::parse(bytes).ok()?;
+    let (stretch, inside) = (place / found.segment_len, place % found.segment_len);
+    let here = stretch < u64::from(found.homes()) && inside.is_multiple_of(SUPERBLOCK_STEP);
+    here.then_some(found)
+}
+
+impl Scan {
+    /// Reads all of a device, in so many threads.
+    pub fn of(device: &impl Device, threads: usize) -> Self {
+        let (size, next) = (device.geometry().size, AtomicU64::new(0));
+        let all = Mutex::new(Self::default());
+        let work = || {
+            let mut own = Self::default();
+            let mut bytes = vec![0; PIECE as usize];
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed).saturating_mul(PIECE);
+                if at >= size {
+                    break;
+                }
+                bytes.truncate((size - at).min(PIECE) as usize);
+                own.unreadable += read(device, at, &mut bytes);
+                own.take(at, &bytes);
+                bytes.resize(PIECE as usize, 0);
+            }
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.superblocks.append(&mut own.superblocks);
+            all.parts.append(&mut own.parts);
+            all.unreadable += own.unreadable;
+        };
+        thread::scope(|scope| {
+            for _ in 1..threads.max(1) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.choose();
+        all
+    }
+
+    /// Reads a part of a device, which begins where a stretch does.
+    pub fn between(device: &impl Device, from: u64, to: u64) -> Self {
+        let mut all = Self::default();
+        let mut bytes = vec![0; PIECE as usize];
+        for at in (from..to).step_by(PIECE as usize) {
+            bytes.resize((to - at).min(PIECE) as usize, 0);
+            all.unreadable += read(device, at, &mut bytes);
+            all.take(at, &bytes);
+        }
+        all.choose();
+        all
+    }
+
+    fn take(&mut self, at: u64, bytes: &[u8]) {
+        for (number, unit) in (0..).zip(bytes.chunks(UNIT_MIN as usize)) {
+            let place = at + number * u64::from(UNIT_MIN);
+            self.parts.extend(head(unit).map(|head| (place, head)));
+            self.superblocks.extend(superblock(place, unit));
+        }
+    }
+
+    /// Leaves only what is of one volume, and no head that is the content of another part.
+    fn choose(&mut self) {
+        let mut counts: HashMap<[u8; 16], usize> = HashMap::new();
+        self.parts.iter().for_each(|(_, head)| *counts.entry(head.uuid).or_default() += 1);
+        let known: HashSet<_> = self.superblocks.iter().map(|own| own.uuid).collect();
+        let most = |(uuid, count): &(&[u8; 16], &usize)| (known.contains(*uuid), **count, **uuid);
+        let uuid = counts.iter().max_by_key(most).map(|(uuid, _)| *uuid);
+        let uuid = uuid.or_else(|| self.superblocks.first().map(|own| own.uuid));
+        self.superblocks.retain(|own| Some(own.uuid) == uuid);
+        self.superblocks.sort_by_key(|own| std::cmp::Reverse(own.generation));
+        self.superblocks.dedup_by_key(|own| own.generation);
+        let aligned = |(place, head): &Part| {
+            let begin = place.checked_sub(head.at);
+            begin.is_some_and(|begin| begin.is_multiple_of(SEGMENT_LEN_MIN))
+        };
+        self.parts.retain(|part| Some(part.1.uuid) == uuid && aligned(part));
+        self.parts.sort_by_key(|(place, _)| *place);
+        let mut end = 0;
+        self.parts.retain(|(place, head)| {
+            let own = *place >= end;
+            if own {
+                end = place.saturating_add(head.len);
+            }
+            own
+        });
+    }
+
+    /// The volume's name.
+    pub fn uuid(&self) -> Option<[u8; 16]> {
+        let head = self.parts.first().map(|(_, head)| head.uuid);
+        head.or_else(|| self.superblocks.first().map(|own| own.uuid))
+    }
+
+    /// What the volume is like: as its newest superblock says, or as its parts lie.
+    pub fn shape(&self, size: u64) -> Superblock {
+        if let Some(own) = self.superblocks.first() {
+            return *own;
+        }
+        let begins = self.parts.iter().map(|(place, head)| place - head.at);
+        let bits = begins.fold(SEGMENT_LEN_MAX, |bits, begin| bits | begin);
+        let segment_len = (1 << bits.trailing_zeros()).clamp(SEGMENT_LEN_MIN, SEGMENT_LEN_MAX);
+        Superblock {
+            size: size.next_multiple_of(segment_len),
+            segment_len,
+            segment_room: segment_len,
+            unit: UNIT_MIN,
+            block_len: BLOCK_LEN_MAX,
+            copies: 1,
+            ..Superblock::new(self.uuid().unwrap_or_default())
+        }
+    }
+
+    /// Where segments begin.
+    pub fn places(&self) -> Places {
+        let begin = |(place, head): &Part| (head.segment, place - head.at);
+        Places(self.parts.iter().map(begin).collect())
+    }
+}
