@@ -7,7 +7,7 @@ use clap::Args;
 use crate::units::parse_size;
 
 /// The limits that a user can set.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct Limiting {
     /// Stop after this many bytes
     #[arg(long, value_name = "SIZE", value_parser = size)]

@@ -58,7 +58,7 @@ pub struct Mkfs {
     /// How much is kept back, so that moving is cheap when the rest is full: bytes, or a share as in 5%
     #[arg(long, value_name = "SIZE|N%", default_value = "0", value_parser = reserve)]
     reserve: Reserve,
-    /// How many copies of the superblock: 1 or 2
+    /// How many copies of superblocks and tables, the second of tables as parity: 1 or 2
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=2))]
     meta_copies: u32,
@@ -82,9 +82,18 @@ pub struct Mkfs {
     pub json: bool,
 }
 
+/// A label as superblocks have it.
+pub fn label(text: &str) -> Outcome<[u8; 32]> {
+    let mut label = [0; 32];
+    let place = label.get_mut(..text.len());
+    let too_long = || Failure::new(Exit::Usage, "the label is too long", "32 bytes at most");
+    place.ok_or_else(too_long)?.copy_from_slice(text.as_bytes());
+    Ok(label)
+}
+
 /// What is kept back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reserve {
+pub enum Reserve {
     Bytes(u64),
     Percent(u64),
 }
@@ -96,9 +105,19 @@ impl Reserve {
             Self::Percent(share) => size / 100 * share,
         }
     }
+
+    /// The same, if that is not too much.
+    pub fn checked_of(self, size: u64) -> Outcome<u64> {
+        let reserve = self.of(size);
+        let fits = reserve <= size / 100 * RESERVE_PERCENT_MAX;
+        let too_much =
+            || Failure::new(Exit::Usage, "a bad --reserve", "half of the volume at most");
+        fits.then_some(reserve).ok_or_else(too_much)
+    }
 }
 
-fn reserve(word: &str) -> Result<Reserve, String> {
+/// What is kept back, as people write it.
+pub fn reserve(word: &str) -> Result<Reserve, String> {
     let Some(share) = word.strip_suffix('%') else { return bytes(word).map(Reserve::Bytes) };
     let share = share.parse().ok().filter(|&share| share <= RESERVE_PERCENT_MAX);
     share
@@ -106,7 +125,8 @@ fn reserve(word: &str) -> Result<Reserve, String> {
         .ok_or_else(|| format!("give bytes, or a share of up to {RESERVE_PERCENT_MAX}%"))
 }
 
-fn bytes(word: &str) -> Result<u64, String> {
+/// A number of bytes, as people write it.
+pub fn bytes(word: &str) -> Result<u64, String> {
     parse_size(word, ram()).map_err(|_| "give bytes with K, M, G or T, as in 512M".to_owned())
 }
 
@@ -250,16 +270,8 @@ impl Mkfs {
         if !least_most.contains(&self.block) || !self.block.is_power_of_two() {
             return Err(usage("a bad --block", "give 4K, 8K, 16K or 32K"));
         }
-        let reserve = self.reserve.of(size);
-        if reserve > size / 100 * RESERVE_PERCENT_MAX {
-            return Err(usage("a bad --reserve", "half of the volume at most"));
-        }
-        let mut label = [0; 32];
-        let text = self.label.as_bytes();
-        let place = label.get_mut(..text.len());
-        place
-            .ok_or_else(|| usage("the label is too long", "32 bytes at most"))?
-            .copy_from_slice(text);
+        let reserve = self.reserve.checked_of(size)?;
+        let label = label(&self.label)?;
         let random = |error: std::io::Error| {
             Failure::new(
                 Exit::Failed,

@@ -16,13 +16,16 @@ mod mkfs;
 mod mount;
 mod null_server;
 mod pack;
+mod recover;
 mod repack;
 mod report;
 mod run;
+mod scrub;
 mod spent;
 mod stat;
 mod sync;
 mod tree;
+mod tune;
 mod umount;
 mod wasi_link;
 
@@ -47,6 +50,7 @@ Examples:
   esker mount tree.esker /mnt/t             that file as a file system
   esker ls tree.esker:/bin                  a look into it, without mounting
   esker extract tree.esker -o dir           files out of it
+  esker recover disk.vol -o dir             what is left of a damaged volume or image
   esker run app.wasm --fs tree.esker        a WebAssembly program over it
   esker bench dir                           how fast, beside tmpfs and the limit of FUSE
 
@@ -87,6 +91,9 @@ enum Verb {
     Diff(Box<diff::Diff>),
     Info(info::Info),
     Check(check::Check),
+    Recover(Box<recover::Recover>),
+    Scrub(scrub::Scrub),
+    Tune(tune::Tune),
     Dump(dump::Dump),
     Bench(Box<bench::Bench>),
     #[command(hide = true)]
@@ -117,6 +124,9 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Diff(verb) => told(verb.json, verb.run()),
         Verb::Info(verb) => told(verb.json, verb.run()),
         Verb::Check(verb) => told(verb.json, verb.run()),
+        Verb::Recover(verb) => told(verb.json, verb.run()),
+        Verb::Scrub(verb) => told(verb.json, verb.run()),
+        Verb::Tune(verb) => told(verb.json, verb.run()),
         Verb::Dump(verb) => told(verb.json, verb.run()),
         Verb::Bench(verb) => told(verb.json(), verb.run()),
         Verb::NullServer(verb) => told(false, verb.run()),

@@ -1,0 +1,258 @@
+//! `esker recover`: what is left of a volume or an image, whatever is damaged.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use esker::store::View;
+use esker_stone::superblock::MAGIC;
+use esker_volume::recover::{Found, Recovering, recover};
+use esker_volume::{Damage, Error, Options};
+use serde_json::{Value, json};
+
+use super::say;
+use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
+use crate::images::copy::{Done, How, copy};
+use crate::images::limits::Limiting;
+use crate::images::{self, Opening, Place};
+use crate::units::size_shown;
+use crate::volumes::{self, is_volume};
+
+/// Take out what is left of a damaged volume or image, as a last resort.
+///
+/// The source is only read. Of a volume neither superblock nor root need be there: every part of it says what it is.
+/// What has its right name is what it was, byte for byte. A file with a gap is left out, or with --damaged has the
+/// ending .damaged; one of which only older rows are left, or that a lost commit may have changed, has the ending
+/// .older; what has lost its name is in lost+found under the number of its inode. All of these are named.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  esker recover disk.vol -o dir
+  esker recover /dev/sdx1 -o dir --damaged --report found.txt
+  esker recover disk.vol -o dir --before $(date -d 'yesterday 18:00' +%s)
+  esker recover broken.esker -o dir
+
+Exit status: 6 if anything was damaged, lost, or may be older.")]
+pub struct Recover {
+    /// A volume that is not mounted, or an image
+    #[arg(value_name = "VOLUME|IMAGE")]
+    source: PathBuf,
+    /// The directory to put everything into; it is made if it is not there
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Also files with gaps, which are zeros, with the ending .damaged
+    #[arg(long)]
+    damaged: bool,
+    /// Of a volume: as it was then, in seconds since 1970, as far as that was not written over
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    before: Option<i64>,
+    /// Of a volume: what may be older than it was keeps its name
+    #[arg(long)]
+    keep_older: bool,
+    /// Replace files that are there
+    #[arg(long)]
+    force: bool,
+    /// Keep owners, set-id bits, devices and extended attributes of every kind
+    #[arg(long)]
+    preserve: bool,
+    /// Write what was found, and what not, to this file too
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    limiting: Limiting,
+    #[command(flatten)]
+    opening: Opening,
+    /// Print one line of JSON about the result
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is left, and what there is to say of it if it is a volume.
+type Left = (Box<dyn View>, Option<Found>);
+
+fn paths(all: &[Vec<u8>]) -> Vec<String> {
+    all.iter().map(|path| shown(path)).collect()
+}
+
+impl Recover {
+    /// Recovers.
+    pub fn run(&self) -> Outcome {
+        let (view, found) = self.left()?;
+        let start = images::find(&*view, &Place { image: self.source.clone(), path: Vec::new() })?;
+        let len = std::fs::metadata(&self.source).map_or(0, |meta| meta.len());
+        let umask = rustix::process::umask(rustix::fs::Mode::empty());
+        rustix::process::umask(umask);
+        let how = How {
+            owner: self.preserve,
+            set_id: self.preserve,
+            specials: self.preserve,
+            all_xattrs: self.preserve,
+            force: self.force,
+            salvage: self.damaged,
+            go_on: true,
+            limits: self.limiting.of(if len == 0 { u64::MAX } else { len }),
+            umask: if self.preserve { 0 } else { (umask.bits() & 0o777) as u16 },
+        };
+        let done = copy(&*view, &start, &self.output, &how, &|_| true, &mut |_| {});
+        let done = done.map_err(|error| {
+            let what = format!("cannot write there ({})", said(&error));
+            Failure::at(Exit::Failed, &what, &self.output, "name a directory")
+        })?;
+        self.tell(&done, found.as_ref())
+    }
+
+    /// What is left of whatever it is.
+    fn left(&self) -> Outcome<Left> {
+        let mut head = [0; 16];
+        let read = File::open(&self.source).and_then(|file| file.read_at(&mut head, 0));
+        read.map_err(|error| {
+            let what = format!("cannot read it ({})", said(&error));
+            Failure::at(Exit::Source, &what, &self.source, "name a file or a device")
+        })?;
+        let image = || -> Outcome<Left> {
+            let cache = images::cache_for_all();
+            let image = images::open_damaged(&self.source, &self.opening, &cache)?;
+            Ok((Box::new(image), None))
+        };
+        if is_volume(&self.source) {
+            return self.volume();
+        }
+        match image() {
+            Err(failure) if head.starts_with(&MAGIC) => Err(failure),
+            Err(_) => self.volume(),
+            left => left,
+        }
+    }
+
+    fn volume(&self) -> Outcome<Left> {
+        let device = volumes::device(&self.source, false)?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let cache = esker_stone::cache::Cache::new(images::CACHE_LEN);
+        let options = Options { threads, ..Options::new(cache) };
+        let how = Recovering { before: self.before, keep_older: self.keep_older };
+        let (volume, found) = recover(device, options, how).map_err(|error| match error {
+            Error::Damaged(Damage::NoVolume) => {
+                let what = "nothing of a volume or an image is left here";
+                Failure::at(Exit::Damaged, what, &self.source, "")
+            }
+            error => volumes::failure(&self.source, &error),
+        })?;
+        Ok((Box::new(volume), Some(found)))
+    }
+
+    fn tell(&self, done: &Done, found: Option<&Found>) -> Outcome {
+        let none = Found::default();
+        let own = found.unwrap_or(&none);
+        let (older, lost) = (paths(&own.older), paths(&own.lost));
+        let mut lines = done.troubles.clone();
+        lines.extend(older.iter().map(|path| format!("{path}: may be older than it was")));
+        lines.extend(lost.iter().map(|path| format!("{path}: only the name is left")));
+        let summary = self.summary(done, found);
+        if let Some(report) = &self.report {
+            let text = lines.iter().fold(summary.clone() + "\n", |text, line| text + line + "\n");
+            std::fs::write(report, text).map_err(|error| {
+                let what = format!("cannot write the report ({})", said(&error));
+                Failure::at(Exit::Failed, &what, report, "")
+            })?;
+        }
+        lines.iter().for_each(|line| eprintln!("esker: {line}"));
+        if self.json {
+            let mut all = json!({
+                "source": self.source.to_string_lossy(),
+                "things": done.files,
+                "bytes": done.bytes,
+                "damaged": done.troubles,
+                "older": older,
+                "lost": lost,
+            });
+            if let (Some(own), Value::Object(all)) = (found, &mut all) {
+                all.insert("volume".to_owned(), volume(own));
+            }
+            say(&all.to_string());
+        } else {
+            say(&summary);
+        }
+        let lacks = own.lost_commit.is_some() || own.nameless > 0;
+        if lines.is_empty() && !lacks {
+            return Ok(());
+        }
+        let exit = if done.damaged || own.has_gaps() { Exit::Damaged } else { Exit::Partly };
+        Err(Failure { exit, text: String::new() })
+    }
+
+    fn summary(&self, done: &Done, found: Option<&Found>) -> String {
+        let mut text = format!(
+            "recovered {} things, {}, to {}",
+            done.files,
+            size_shown(done.bytes),
+            path_shown(&self.output)
+        );
+        let _ = write!(text, "\n  {} not, or not whole", done.troubles.len());
+        let Some(own) = found else { return text };
+        let _ = write!(text, ", {} may be older", own.older.len());
+        let _ = write!(text, ", {} only a name, {} no name", own.lost.len(), own.nameless);
+        let _ = write!(text, "\n  as of commit {}", own.sequence);
+        if let Some(time) = own.time {
+            let _ = write!(text, ", {}", images::time_shown(esker::Time { secs: time, nanos: 0 }));
+        }
+        if let Some(lost) = own.lost_commit {
+            let _ = write!(text, "; commits up to {lost} are lost in part");
+        }
+        let _ = write!(
+            text,
+            "\n  {} superblocks, {} heads of parts, {} parts made again",
+            own.superblocks, own.parts, own.mended
+        );
+        text
+    }
+}
+
+/// What was found of a volume, for a machine.
+fn volume(own: &Found) -> Value {
+    json!({
+        "uuid": esker_stone::hex(&own.uuid),
+        "commit": own.sequence,
+        "time": own.time,
+        "base_commit": own.base,
+        "lost_commit": own.lost_commit,
+        "root": own.root,
+        "superblocks": own.superblocks,
+        "parts": own.parts,
+        "parts_made_again": own.mended,
+        "lost_ranges": own.lost_ranges,
+        "nameless": own.nameless,
+        "unreadable": own.unreadable,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_names_all_sorts() {
+        let output = PathBuf::from("out");
+        let source = PathBuf::from("x");
+        let own = Recover {
+            source,
+            output,
+            damaged: false,
+            before: None,
+            keep_older: false,
+            force: false,
+            preserve: false,
+            report: None,
+            limiting: Limiting::default(),
+            opening: Opening::default(),
+            json: false,
+        };
+        let found = Found { sequence: 7, lost_commit: Some(9), nameless: 3, ..Found::default() };
+        let text = own.summary(&Done { files: 2, ..Done::default() }, Some(&found));
+        for word in ["2 things", "3 no name", "commit 7", "up to 9"] {
+            assert!(text.contains(word), "{word} in {text}");
+        }
+        assert!(!own.summary(&Done::default(), None).contains("commit"));
+    }
+}
