@@ -279,12 +279,12 @@ mod tests {
             let mut part: Vec<u8> = (0..len).map(|at| (at * 7 % 251) as u8).collect();
             let mut head = head();
             head.seal(&mut part);
-            let pieces = parity(&head, &part);
-            assert_eq!(pieces.len() as u64, parity_len(len as u64));
+            let all = parity(&head, &part);
+            assert_eq!(all.len() as u64, parity_len(len as u64));
             for round in 0..20 {
                 let (mut left, mut any) = (Left::default(), None);
                 let mut lost: BTreeMap<u32, usize> = BTreeMap::new();
-                for piece in pieces.chunks(PIECE) {
+                for piece in all.chunks(PIECE) {
                     let own = PartHead::parse(piece, &[0; 16]).expect("a head");
                     let gone = lost.entry(own.first_slot).or_default();
                     // Of each group as many pieces are kept as shards will be missing.
@@ -307,8 +307,8 @@ mod tests {
                 assert_eq!(again, part, "{len} bytes, round {round}");
             }
             let mut few = Left::default();
-            let own = PartHead::parse(&pieces, &[0; 16]).expect("a head");
-            few.take(&own, &pieces[..PIECE]);
+            let own = PartHead::parse(&all, &[0; 16]).expect("a head");
+            few.take(&own, &all[..PIECE]);
             let damaged = vec![0; len];
             assert_eq!(few.restore(&own, &damaged).is_some(), len <= SHARD);
         }
@@ -320,16 +320,16 @@ mod tests {
         let mut part = vec![3; 8192];
         let mut head = head();
         head.seal(&mut part);
-        let pieces = parity(&head, &part);
-        let own = PartHead::parse(&pieces, &[0; 16]).expect("a head");
+        let all = parity(&head, &part);
+        let own = PartHead::parse(&all, &[0; 16]).expect("a head");
         let mut left = Left::default();
         for at in [PartHead::SIZE, SHARD_AT, PIECE - 1] {
-            let mut bad = pieces[..PIECE].to_vec();
+            let mut bad = all[..PIECE].to_vec();
             bad[at] ^= 1;
             left.take(&own, &bad);
             assert!(left.groups.is_empty(), "byte {at}");
         }
-        left.take(&PartHead { slots: 33, ..own }, &pieces[..PIECE]);
+        left.take(&PartHead { slots: 33, ..own }, &all[..PIECE]);
         assert!(left.groups.is_empty());
     }
 }
