@@ -13,13 +13,14 @@ use esker::store::{Flow, Store};
 use esker::{Attr, Cursor, Error, Flags, Ino, Kind, Name, Result, XattrName};
 
 use crate::caller::{caller, filler, lister};
+use crate::control::{Control, Desk};
 use crate::convert::{self, NO_ENTRY, Timeouts};
 use crate::handler::{Flush, Handler};
 use crate::ioctl;
 use crate::partings::Partings;
 use crate::reply::Reply;
 use crate::request::{Op, Request};
-use crate::wire::flags::opened;
+use crate::wire::flags::{ioctl as commands, opened};
 use crate::wire::{CopyFileRangeOut, GetxattrOut, LseekOut, OpenOut, WriteOut};
 use crate::writers::Writers;
 
@@ -64,13 +65,21 @@ pub struct Door<S> {
     options: DoorOptions,
     writers: Writers,
     partings: Partings,
+    desk: Option<Desk>,
 }
 
 impl<S> Door<S> {
     /// A door to `fs`.
     #[must_use]
     pub fn new(fs: Arc<Fs<S>>, options: DoorOptions) -> Self {
-        Self { fs, options, writers: Writers::default(), partings: Partings::new() }
+        let (writers, partings) = (Writers::default(), Partings::new());
+        Self { fs, options, writers, partings, desk: None }
+    }
+
+    /// The same, with somebody who answers what is asked of the server itself.
+    #[must_use]
+    pub fn with_control(self, control: Arc<dyn Control>) -> Self {
+        Self { desk: Some(Desk::new(control)), ..self }
     }
 
     /// The file system.
@@ -295,6 +304,10 @@ impl<S: Store> Door<S> {
                 reply.put(&timeouts(&attr).attr_out(ino, &attr).encode())
             }
             Op::Statfs => reply.put(&convert::statfs(&fs.statfs()).encode()),
+            Op::Ioctl { command: commands::CONTROL, input, .. } => {
+                let desk = self.desk.as_ref().ok_or(Error::NoSuchCall)?;
+                desk.answer(request, input, reply)
+            }
             Op::Ioctl { command, input, .. } => {
                 let mut is_set = false;
                 let set = |flags: Flags| {

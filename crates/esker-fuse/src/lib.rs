@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 mod caller;
+pub mod control;
 pub mod convert;
 pub mod door;
 pub mod handler;
@@ -26,6 +27,7 @@ pub mod transport;
 pub mod wire;
 mod writers;
 
+pub use control::Control;
 pub use door::{Door, DoorOptions};
 pub use mount::{MountError, MountOptions, Mounted, OptionError, mount};
 pub use null::Null;

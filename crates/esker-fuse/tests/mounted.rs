@@ -13,8 +13,9 @@ use esker::ground::{Clock, Heap};
 use esker::memory::{Home, Options};
 use esker::posix::Fs;
 use esker::{Attr, Ino, Kind};
+use esker_fuse::control::{TEXT_MAX, ask};
 use esker_fuse::transport::Ring;
-use esker_fuse::{Door, MountError, MountOptions, Mounted, Running, converse, mount};
+use esker_fuse::{Control, Door, MountError, MountOptions, Mounted, Running, converse, mount};
 use esker_host::SystemClock;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, RenameFlags, StatxFlags, XattrFlags};
 use rustix::io::Errno;
@@ -71,9 +72,21 @@ fn mounted(text: &str) -> Option<Mount> {
     let root = Attr::new(Kind::Directory, 0o755, user, group, Ino::ROOT, SystemClock.now());
     let limits = Options { size_max: 1 << 28, file_size_max: i64::MAX as u64, root };
     let fs = Arc::new(Fs::new(Home::new(Heap::new(), &limits).unwrap(), SystemClock));
-    let door = Arc::new(Door::new(Arc::clone(&fs), options.door()));
+    let door = Door::new(Arc::clone(&fs), options.door()).with_control(Arc::new(Thrice::default()));
+    let door = Arc::new(door);
     let running = converse(device, door, &options).unwrap();
     Some(Mount { mounted, running: Some(running), fs })
+}
+
+/// Says three times what it is told, and counts how often it was asked.
+#[derive(Default)]
+struct Thrice(AtomicUsize);
+
+impl Control for Thrice {
+    fn answer(&self, request: &[u8]) -> Vec<u8> {
+        let asked = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+        [request.repeat(3), asked.to_string().into_bytes()].concat()
+    }
 }
 
 /// Runs `test` on a mount with and without writeback, with one and with two workers, and over
@@ -370,6 +383,25 @@ fn an_immutable_file_refuses() {
         rustix::fs::ioctl_setflags(&file, rustix::fs::IFlags::empty()).unwrap();
         fs::remove_file(&path).unwrap();
     });
+}
+
+/// The server itself can be asked through anything in its mount, and answers at any length.
+#[test]
+fn a_server_is_asked_through_its_mount() {
+    each_way(|mount| {
+        File::create_new(mount.path("file")).unwrap();
+        let long: Vec<_> = (0..TEXT_MAX).map(|at| at as u8).collect();
+        for (asked, path) in [(1, mount.path("file")), (2, mount.path("."))] {
+            let answer = ask(&path, &long).unwrap();
+            assert!(answer.starts_with(&long.repeat(3)), "another answer");
+            assert_eq!(answer[3 * TEXT_MAX..], *asked.to_string().as_bytes(), "it is asked once");
+        }
+        assert_eq!(ask(&mount.path("file"), b"").unwrap(), b"3");
+        let error = ask(&mount.path("file"), &vec![0; TEXT_MAX + 1]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    });
+    let error = ask(&std::env::temp_dir(), b"x").unwrap_err();
+    assert!(Errno::from_io_error(&error) == Some(Errno::NOTTY), "{error}");
 }
 
 #[test]

@@ -127,6 +127,8 @@ pub mod ioctl {
     pub const SETFLAGS: u32 = 0x4008_6602;
     pub const FSGETXATTR: u32 = 0x801c_581f;
     pub const FSSETXATTR: u32 = 0x401c_5820;
+    /// `_IOWR('E', 1, 4096)`: a message to the server itself.
+    pub const CONTROL: u32 = 0xd000_4501;
     pub const XFLAG_IMMUTABLE: u32 = 0x08;
     pub const XFLAG_APPEND: u32 = 0x10;
     pub const XFLAG_NOATIME: u32 = 0x40;
