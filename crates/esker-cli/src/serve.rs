@@ -11,7 +11,7 @@ use std::time::Instant;
 use esker::posix::Fs;
 use esker::store::{ReadOnly, Store};
 use esker_fuse::mount::{MountError, Mounted, examine};
-use esker_fuse::{Door, Running, converse, mount};
+use esker_fuse::{Control, Door, Running, converse, mount};
 use esker_host::SystemClock;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -49,6 +49,8 @@ pub enum HomePlan<'a> {
     Overlay(&'a Path),
     /// A volume.
     Volume(&'a Path),
+    /// A snapshot of a volume, which is named behind it.
+    Snapshot(&'a Path),
 }
 
 /// File systems that are mounted and answer.
@@ -77,7 +79,10 @@ type Ready<'a> = Box<dyn FnOnce(&Path) -> Outcome<Attached> + 'a>;
 /// Makes and fills, or opens; and mounts. `detach` is called before mounting.
 pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Served> {
     let began = Instant::now();
-    let volumes = plan.mounts.iter().any(|(_, home)| matches!(home, HomePlan::Volume(_)));
+    let volumes = plan
+        .mounts
+        .iter()
+        .any(|(_, home)| matches!(home, HomePlan::Volume(_) | HomePlan::Snapshot(_)));
     fitting::check(plan.options, volumes)?;
     let mut dirs: Vec<PathBuf> = Vec::new();
     for (dir, _) in &plan.mounts {
@@ -171,6 +176,7 @@ fn prepare<'a>(home: &'a HomePlan<'a>, images: &'a Images<'a>) -> Outcome<Ready<
             })
         }
         HomePlan::Volume(path) => volume(path, options)?,
+        HomePlan::Snapshot(path) => snapshot(path, options)?,
     })
 }
 
@@ -221,9 +227,29 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
         let name = path_shown(path);
         volumes::writer::start(&fs, options.commit_age(), name.clone())?;
         let about = about(fs.store().volume().shape().size);
-        let attached = attach(Arc::clone(&fs), dir, &options, about)?;
+        let desk = volumes::snapshots::Desk::open(&fs, path);
+        let attached = attach_with(Arc::clone(&fs), dir, &options, (about, Some(desk)))?;
         let finish: Finish = Arc::new(move || volumes::writer::finish(&fs, &name));
         Ok(Attached { finish: Some(finish), ..attached })
+    }))
+}
+
+/// Opens a volume to be read, for one of its snapshots.
+fn snapshot<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
+    let missing = || Failure::at(Exit::Source, "no snapshot of a volume", path, "");
+    let (volume, name) = volumes::snapshots::named(path).ok_or_else(missing)?;
+    let mut options = homes::as_volume(&volume, options);
+    options.mount.read_only = true;
+    options.mount.block = false;
+    if !options.named {
+        options.mount.fsname = Some(path.to_string_lossy().into_owned());
+    }
+    let opening = volumes::opening(&volume, false, &options);
+    let snapshot = volumes::snapshots::open(&volume, &name, opening)?;
+    Ok(Box::new(move |dir| {
+        let size = snapshot.volume().shape().size;
+        let about = json!({ "size": size, "volume": path.to_string_lossy() });
+        attach(Arc::new(Fs::new(ReadOnly(snapshot), SystemClock)), dir, &options, about)
     }))
 }
 
@@ -270,12 +296,30 @@ fn attach<S>(fs: Arc<Fs<S>>, dir: &Path, options: &Options, about: Value) -> Out
 where
     S: Store + Send + Sync + 'static,
 {
+    attach_with(fs, dir, options, (about, None))
+}
+
+/// The same, with somebody who answers what is asked of the server itself.
+fn attach_with<S>(
+    fs: Arc<Fs<S>>,
+    dir: &Path,
+    options: &Options,
+    (about, desk): (Value, Option<Arc<dyn Control>>),
+) -> Outcome<Attached>
+where
+    S: Store + Send + Sync + 'static,
+{
     let (device, mounted) = mount(dir, &options.mount).map_err(|error| mounts::failure(&error))?;
     let unable = |error: &dyn std::fmt::Display| {
         let what = format!("cannot serve the kernel: {error}");
         Failure::at(Exit::Failed, &what, dir, "nothing was mounted")
     };
-    let door = Arc::new(Door::new(fs, options.mount.door()));
+    let door = Door::new(fs, options.mount.door());
+    let door = match desk {
+        Some(desk) => door.with_control(desk),
+        None => door,
+    };
+    let door = Arc::new(door);
     let running = converse(device, door, &options.mount).map_err(|error| unable(&error))?;
     let mounted = Arc::new(mounted);
     let mut report = about;

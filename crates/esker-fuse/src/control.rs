@@ -66,8 +66,8 @@ impl Desk {
         Self { control, owner, waiting: Mutex::default() }
     }
 
-    /// Whether who asks may: root, and who serves the mount. Where the kernel does not say who it is, the thread does, which
-    /// waits for the answer and so cannot go away.
+    /// Whether who asks may: root, and who serves the mount. Where the kernel does not say who it is, the thread
+    /// does, which waits for the answer and so cannot go away.
     fn admits(&self, request: &Request<'_>) -> bool {
         let uid = match request.uid {
             u32::MAX => std::fs::metadata(format!("/proc/{}", request.pid)).map(|of| of.uid()),
@@ -134,8 +134,8 @@ const CONTROL: Opcode = opcode::read_write::<[u8; PAGE_LEN]>(b'E', 1);
 /// Asks the server of the mount in which `path` lies.
 ///
 /// # Errors
-/// `InvalidInput` for a request that is longer than [`TEXT_MAX`]; ENOTTY where nobody answers; EPERM for who may not ask;
-/// ESTALE when the answer was not fetched in time.
+/// `InvalidInput` for a request that is longer than [`TEXT_MAX`]; ENOTTY where nobody answers; EPERM for who may
+/// not ask; ESTALE when the answer was not fetched in time.
 pub fn ask(path: &Path, request: &[u8]) -> io::Result<Vec<u8>> {
     if request.len() > TEXT_MAX {
         return Err(io::ErrorKind::InvalidInput.into());

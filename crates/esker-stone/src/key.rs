@@ -45,6 +45,10 @@ pub mod kind {
     pub const TABLE: u8 = 40;
     /// Segments, in the root of a volume.
     pub const SEGMENT: u8 = 41;
+    /// Snapshots, in the root of a volume.
+    pub const SNAPSHOT: u8 = 42;
+    /// Tables that snapshots have, in the root of a volume.
+    pub const SINCE: u8 = 43;
 }
 
 fn key(kind: u8, ino: Ino, rest: &[u8]) -> Vec<u8> {

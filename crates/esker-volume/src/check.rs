@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use esker::store::{Flow, View};
+use esker::store::Flow;
 use esker::{Cursor, Ino, Kind};
 use esker_stone::rows::extents::BlockName;
 
@@ -16,10 +16,11 @@ use crate::merge::{Row, rows};
 use crate::recent::END;
 use crate::segments::Condition;
 use crate::stack::Stack;
+use crate::view::list;
 use crate::volume::Volume;
 
 /// What is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// A directory cannot be listed.
     Listing(Ino, esker::Error),
@@ -47,6 +48,10 @@ pub enum Finding {
     Live(u64),
     /// A table cannot be read.
     Table(Error),
+    /// A block is kept that no snapshot needs.
+    Kept(BlockName),
+    /// In the snapshot with this last commit.
+    Within(u64, Box<Finding>),
 }
 
 impl fmt::Display for Finding {
@@ -78,6 +83,13 @@ impl fmt::Display for Finding {
                 write!(f, "segment {segment}: other bytes in use than are counted")
             }
             Self::Table(error) => write!(f, "a table cannot be read ({error})"),
+            Self::Kept(block) => {
+                let (slot, segment) = (block.slot, block.segment);
+                write!(f, "block {slot} of segment {segment}: kept for no snapshot")
+            }
+            Self::Within(sequence, finding) => {
+                write!(f, "snapshot of commit {sequence}: {finding}")
+            }
         }
     }
 }
@@ -90,6 +102,8 @@ struct Checking<'a, D> {
     refs: BTreeMap<BlockName, u64>,
     /// Names that lead to each inode.
     names: BTreeMap<Ino, u32>,
+    /// Of which it is not known any more which inodes somebody used without a name.
+    is_snapshot: bool,
 }
 
 impl<D: Device> Volume<D> {
@@ -98,59 +112,82 @@ impl<D: Device> Volume<D> {
     pub fn check(&self) -> Vec<Finding> {
         // Nobody writes meanwhile.
         let log = self.log();
-        let mut findings = Vec::new();
-        let names = self.check_names(&mut findings);
         let state = self.state();
         let stack = self.stack(&state);
-        let mut own = Checking { stack, findings, refs: BTreeMap::new(), names };
+        let mut own = Checking::new(stack, false);
         own.inodes();
         own.blocks();
         own.segments(log.superblock.root().ok().flatten().map(|page| (page.segment, page.stored)));
-        own.findings
-    }
-
-    /// Walks all directories; how many names lead to each inode.
-    fn check_names(&self, findings: &mut Vec<Finding>) -> BTreeMap<Ino, u32> {
-        let mut names = BTreeMap::new();
-        let mut todo = vec![Ino::ROOT];
-        while let Some(dir) = todo.pop() {
-            let mut entries = Vec::new();
-            let listed = self.entries(dir, Cursor::START, false, &mut |listed| {
-                entries.push(listed.entry);
-                Flow::Continue(())
-            });
-            if let Err(error) = listed {
-                findings.push(Finding::Listing(dir, error));
-                continue;
-            }
-            if self.attr(dir).is_ok_and(|attr| attr.size != entries.len() as u64) {
-                findings.push(Finding::Entries(dir));
-            }
-            for entry in entries {
-                let count = names.entry(entry.ino).or_insert(0u32);
-                *count = count.saturating_add(1);
-                let again = *count > 1;
-                match self.attr(entry.ino) {
-                    Ok(attr) if attr.kind != entry.kind => {
-                        findings.push(Finding::Dangling(dir, entry.ino));
-                    }
-                    Ok(attr) if attr.kind == Kind::Directory => {
-                        if again || attr.parent != dir || entry.ino == Ino::ROOT {
-                            findings.push(Finding::Parent(entry.ino));
-                        } else {
-                            todo.push(entry.ino);
-                        }
-                    }
-                    Ok(_) => {}
-                    Err(_) => findings.push(Finding::Dangling(dir, entry.ino)),
-                }
-            }
+        let mut findings = own.findings;
+        for row in &state.snapshots {
+            let seen = state.seen_by(row);
+            let stack = Stack { volume: self, state: &seen, index: &state };
+            let mut own = Checking::new(stack, true);
+            own.inodes();
+            own.snapshot_blocks();
+            let within = |finding| Finding::Within(row.sequence, Box::new(finding));
+            findings.extend(own.findings.into_iter().map(within));
         }
-        names
+        findings
     }
 }
 
-impl<D: Device> Checking<'_, D> {
+/// Walks all directories; how many names lead to each inode.
+fn check_names<D: Device>(stack: &Stack<'_, D>, findings: &mut Vec<Finding>) -> BTreeMap<Ino, u32> {
+    let mut names = BTreeMap::new();
+    let mut todo = vec![Ino::ROOT];
+    while let Some(dir) = todo.pop() {
+        let mut entries = Vec::new();
+        let listed = list(stack, dir, (Cursor::START, false), &mut |listed| {
+            entries.push(listed.entry);
+            Flow::Continue(())
+        });
+        if let Err(error) = listed {
+            findings.push(Finding::Listing(dir, error));
+            continue;
+        }
+        if stack.attr(dir).is_ok_and(|attr| attr.size != entries.len() as u64) {
+            findings.push(Finding::Entries(dir));
+        }
+        for entry in entries {
+            let count = names.entry(entry.ino).or_insert(0u32);
+            *count = count.saturating_add(1);
+            let again = *count > 1;
+            match stack.attr(entry.ino) {
+                Ok(attr) if attr.kind != entry.kind => {
+                    findings.push(Finding::Dangling(dir, entry.ino));
+                }
+                Ok(attr) if attr.kind == Kind::Directory => {
+                    if again || attr.parent != dir || entry.ino == Ino::ROOT {
+                        findings.push(Finding::Parent(entry.ino));
+                    } else {
+                        todo.push(entry.ino);
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => findings.push(Finding::Dangling(dir, entry.ino)),
+            }
+        }
+    }
+    names
+}
+
+impl<'a, D: Device> Checking<'a, D> {
+    fn new(stack: Stack<'a, D>, is_snapshot: bool) -> Self {
+        let mut findings = Vec::new();
+        let names = check_names(&stack, &mut findings);
+        Self { stack, findings, refs: BTreeMap::new(), names, is_snapshot }
+    }
+
+    /// Every block that a snapshot has is there for it.
+    fn snapshot_blocks(&mut self) {
+        for &block in self.refs.keys() {
+            if !self.stack.refs(block).is_ok_and(|row| row.bytes > 0) {
+                self.findings.push(Finding::References(block));
+            }
+        }
+    }
+
     /// The numbers of all inodes, and of all blocks that are counted, wherever they are said.
     fn known(&mut self) -> (BTreeSet<Ino>, BTreeSet<BlockName>) {
         let (mut inodes, mut blocks) = (BTreeSet::new(), BTreeSet::new());
@@ -191,8 +228,8 @@ impl<D: Device> Checking<'_, D> {
 
     fn inodes(&mut self) {
         let (inodes, blocks) = self.known();
-        for block in blocks {
-            self.refs.insert(block, 0);
+        if !self.is_snapshot {
+            self.refs.extend(blocks.into_iter().map(|block| (block, 0)));
         }
         if inodes.len() as u64 != self.stack.state.numbers.inodes {
             self.findings.push(Finding::Inodes);
@@ -210,7 +247,10 @@ impl<D: Device> Checking<'_, D> {
                 self.findings.push(Finding::Number(ino));
             }
             let names = self.names.get(&ino).copied().unwrap_or(0);
-            let orphan = self.stack.state.orphans.contains(&ino);
+            let orphan = match self.is_snapshot {
+                true => row.attr.nlink == 0,
+                false => self.stack.state.orphans.contains(&ino),
+            };
             if (row.attr.nlink == 0) != orphan || (names == 0 && !orphan && ino != Ino::ROOT) {
                 self.findings.push(Finding::Lost(ino));
             } else if row.attr.kind != Kind::Directory && row.attr.nlink != names {
@@ -243,8 +283,15 @@ impl<D: Device> Checking<'_, D> {
     /// Reads every block, and compares its references.
     fn blocks(&mut self) {
         for (block, bytes) in self.refs.clone() {
+            let state = self.stack.state;
             match self.stack.refs(block) {
-                Ok(counted) if counted == bytes && bytes > 0 => {}
+                Ok(row) if row.unnamed_since().is_some() && bytes == 0 => {
+                    let needed = row.unnamed_since().is_some_and(|since| state.needs(block, since));
+                    if !needed && !state.sweeping {
+                        self.findings.push(Finding::Kept(block));
+                    }
+                }
+                Ok(row) if row.bytes == bytes && bytes > 0 => {}
                 _ => self.findings.push(Finding::References(block)),
             }
             let read = self.stack.block_row(block).and_then(|row| {
@@ -271,7 +318,7 @@ impl<D: Device> Checking<'_, D> {
                 add(segment, u64::from(row.stored));
             }
         }
-        for table in &self.stack.state.tables {
+        for table in self.stack.state.tables.iter().chain(&self.stack.state.kept) {
             add(table.top.page.segment, table.bytes);
         }
         if let Some((segment, stored)) = root {

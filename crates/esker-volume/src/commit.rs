@@ -80,6 +80,11 @@ pub trait Sink {
     fn carry(&mut self, block: BlockName, inside: bool) -> Result<bool>;
     /// What there is to count.
     fn numbers(&mut self, numbers: Numbers);
+    /// A block that no file names, and no snapshot needs any more, is gone.
+    ///
+    /// # Errors
+    /// What looking for it meets.
+    fn sweep(&mut self, block: BlockName) -> Result<()>;
 }
 
 /// Bytes that have a block of their own where they are written over others.
@@ -269,6 +274,18 @@ impl<D: Device> Sink for Writer<'_, D> {
 
     fn numbers(&mut self, numbers: Numbers) {
         self.delta.counters.extend(numbers.counters());
+    }
+
+    fn sweep(&mut self, block: BlockName) -> Result<()> {
+        let stack = self.volume.stack(self.state);
+        let known = stack.refs(block)?;
+        if known.unnamed_since().is_some_and(|since| !self.state.needs(block, since)) {
+            let row = stack.block_row(block)?;
+            let (segment, _) = stack.whereabouts(block, &row)?;
+            *self.lives.entry(segment).or_default() -= i64::from(row.stored);
+            self.delta.refs.push(Refs { block, bytes: 0 });
+        }
+        Ok(())
     }
 }
 
@@ -478,7 +495,12 @@ impl<D: Device> Writer<'_, D> {
     fn sums(&mut self) -> Result<()> {
         let stack = self.volume.stack(self.state);
         for (block, change) in std::mem::take(&mut self.refs) {
-            let bytes = stack.refs(block)?.checked_add_signed(change).ok_or(Damage::Block)?;
+            let bytes = stack.refs(block)?.named();
+            let bytes = bytes.checked_add_signed(change).ok_or(Damage::Block)?;
+            if bytes == 0 && self.state.needs_now(block) {
+                self.delta.refs.push(Refs::kept(block, self.log.tried));
+                continue;
+            }
             self.delta.refs.push(Refs { block, bytes });
             if bytes == 0 {
                 let row = stack.block_row(block)?;
@@ -662,6 +684,10 @@ pub(crate) fn absorb(
     segments: &mut crate::segments::Segments,
     mut delta: Delta,
 ) -> Result<()> {
+    // One that was to be for a snapshot that came to nothing.
+    let needless =
+        |row: &Refs| row.unnamed_since().is_some_and(|since| !state.needs(row.block, since));
+    state.sweeping |= delta.refs.iter().any(needless);
     for row in std::mem::take(&mut delta.lives) {
         segments.set_live(row.segment, row.bytes)?;
     }

@@ -63,6 +63,15 @@ impl<D: Device> Volume<D> {
                         "table {number}: segment {segment}, {at}, {bytes} bytes, from {key}"
                     ));
                 }
+                for table in &self.state().kept {
+                    let page = table.top.page;
+                    let key = table.key.escape_ascii();
+                    let (segment, at, layer) = (page.segment, page.at, table.layer);
+                    each(format!(
+                        "kept for the snapshot of commit {layer}: segment {segment}, {at}, \
+                         from {key}"
+                    ));
+                }
                 Ok(())
             }
             What::Table(number) => {
@@ -94,7 +103,10 @@ impl<D: Device> Volume<D> {
         };
         let (segment, at) = stack.whereabouts(block, &row)?;
         each(format!("{row:?}"));
-        each(format!("in segment {segment}, at {at}; {} bytes name it", stack.refs(block)?));
+        each(format!(
+            "in segment {segment}, at {at}; {} bytes name it",
+            stack.refs(block)?.named()
+        ));
         Ok(())
     }
 

@@ -67,8 +67,10 @@ impl<D: Device> Stack<'_, D> {
         let inner = self.held(ino, from.max(first), to.min(last))?;
         let own = |held: &Held| held.bytes.get(&place.block).copied().unwrap_or(0);
         let left = own(&all) - own(&inner).min(own(&all));
-        let alone = own(&all) == self.refs(place.block)?;
-        let little = always || left * 2 <= plain || all.runs >= RUNS_MAX;
+        let alone = own(&all) == self.refs(place.block)?.named();
+        // What a snapshot needs is not free by that.
+        let frees = !self.state.needs_now(place.block);
+        let little = (frees && (always || left * 2 <= plain)) || all.runs >= RUNS_MAX;
         Ok((alone && left > 0 && little).then_some((first, last)))
     }
 
@@ -125,7 +127,7 @@ impl<D: Device> Volume<D> {
         }
         let mut freed = 0;
         for (block, bytes) in stack.held(ino, first, last)?.bytes {
-            if stack.refs(block)? == bytes {
+            if stack.refs(block)?.named() == bytes && !state.needs_now(block) {
                 freed += u64::from(stack.block_row(block)?.stored);
             }
         }

@@ -22,6 +22,7 @@ use crate::dirty::Told;
 use crate::error::Error;
 use crate::layer::Layer;
 use crate::promised::Promised;
+use crate::snapshots::SnapshotError;
 use crate::volume::Volume;
 
 /// Entries that are listed at a time.
@@ -113,6 +114,11 @@ impl<U: Store, D: Device> Kept<U, D> {
         &self.volume
     }
 
+    /// The volume, for whoever keeps looking at it.
+    pub const fn shared(&self) -> &Arc<Volume<D>> {
+        &self.volume
+    }
+
     /// Whether something changed that is not written.
     pub fn is_dirty(&self) -> bool {
         self.newest_dirty() > 0
@@ -151,6 +157,15 @@ impl<U: Store, D: Device> Kept<U, D> {
             self.lay_down(&layer)?;
         }
         Ok(())
+    }
+
+    /// Makes a snapshot of all that changed until now.
+    ///
+    /// # Errors
+    /// Those of [`Volume::create_snapshot`].
+    pub fn create_snapshot(&self, name: &str) -> core::result::Result<(), SnapshotError> {
+        self.write()?;
+        self.volume.create_snapshot(name)
     }
 
     fn gate(&self) -> RwLockReadGuard<'_, Layers<U, D>> {

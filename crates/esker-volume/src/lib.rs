@@ -12,6 +12,7 @@
 //! | commit.rs | laying a commit down |
 //! | merge.rs, settle.rs | from rows in memory to tables, and free segments again |
 //! | parity.rs | what a damaged part of tables is made from again |
+//! | snapshots.rs, snapped.rs | what the volume was like at moments with a name; looking at that |
 //! | room.rs, fold.rs | how much more fits, and making room |
 //! | recovery.rs, mkfs.rs | finding everything again; the first commit |
 //! | recover/ | what is left of a volume that is damaged |
@@ -56,6 +57,8 @@ pub mod rows;
 pub mod scrub;
 pub mod segments;
 mod settle;
+mod snapped;
+pub mod snapshots;
 mod stack;
 pub mod superblock;
 mod view;
@@ -70,6 +73,8 @@ pub use error::{Damage, Error, Result};
 pub use home::{Kept, Maker};
 pub use mkfs::{Making, make};
 pub use recovery::{is_there, open};
+pub use snapped::Snapped;
+pub use snapshots::SnapshotError;
 pub use stack::State;
 pub use superblock::Superblock;
 pub use volume::{Options, Volume};

@@ -41,6 +41,8 @@ pub const INLINE_LEN: u64 = 512;
 pub const NEXT: usize = 2;
 /// Stored bytes of one table, about.
 pub const TABLE_LEN: usize = 1 << 20;
+/// Snapshots of a volume.
+pub const SNAPSHOTS_MAX: usize = 4096;
 /// Bytes of rows in one commit, at most: they are in memory several times while it is written.
 pub const ROWS_LEN: u64 = 8 << 20;
 /// Bytes of rows in memory at which they are settled.

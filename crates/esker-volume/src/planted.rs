@@ -162,6 +162,17 @@ const PLANTS: &[(&str, Plant)] = &[
         let table = volume.state().tables[0].top.page;
         rot(volume, table.segment, table.at, table.stored.into());
     }),
+    ("kept", |volume| {
+        let block = block(volume);
+        let mut state = volume.state_mut();
+        state.recent.refs.insert(block, crate::rows::Refs::kept(block, 9).bytes);
+        state.recent.extents.remove(&FILE);
+    }),
+    ("within", |volume| {
+        let block = block(volume);
+        volume.create_snapshot("one").expect("a snapshot");
+        volume.state_mut().recent.refs.insert(block, 0);
+    }),
 ];
 
 /// A finding without a plant does not compile here.
@@ -180,6 +191,8 @@ const fn name(finding: &Finding) -> &'static str {
         Finding::References(..) => "references",
         Finding::Live(..) => "live",
         Finding::Table(..) => "table",
+        Finding::Kept(..) => "kept",
+        Finding::Within(..) => "within",
     }
 }
 

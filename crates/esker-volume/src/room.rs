@@ -22,7 +22,7 @@ use crate::stack::{Stack, State};
 use crate::volume::Volume;
 
 /// Segments that are kept back for commits that only take away.
-const SPARE: usize = 3;
+pub(crate) const SPARE: usize = 3;
 /// A segment is worth emptying in passing when less than this is needed of it, in sixty-fourths.
 const WORTH: u64 = 56;
 /// The same when there is no room otherwise.
@@ -265,7 +265,7 @@ impl<D: Device> Stack<'_, D> {
         }
         let mut found = Vec::new();
         for block in known {
-            if self.refs(block)? > 0 {
+            if self.refs(block)?.bytes > 0 {
                 let (segment, at) = self.whereabouts(block, &self.block_row(block)?)?;
                 if segments.contains(&segment) {
                     found.push((segment, at, block));

@@ -3,14 +3,19 @@
 //! Above: `settle` writes it, `recovery` reads it. Invariant: a root that was read names every segment once,
 //! and its tables rise.
 
+use std::collections::BTreeSet;
+
 use esker_stone::key::kind;
 use esker_stone::rows::numbers;
+use esker_stone::rows::snapshots::{self, SnapshotRow};
 use esker_stone::rows::tables::{self, TableRow};
 use esker_stone::{Measure, Unsupported, groups};
 
 use crate::error::{Damage, Result};
-use crate::rows::{Counter, Orphan, counter};
+use crate::limits::SNAPSHOTS_MAX;
+use crate::rows::{Counter, Orphan, Since, counter};
 use crate::segments::{Segment, Segments};
+use crate::snapshots::place;
 use crate::stack::State;
 
 /// Rows of one group.
@@ -25,6 +30,16 @@ pub fn encode(state: &State, segments: &Segments, measure: Measure) -> Vec<u8> {
     for rows in state.tables.chunks(ROWS) {
         plain.extend(tables::encode(rows, measure));
     }
+    for rows in state.kept.chunks(ROWS) {
+        plain.extend(tables::encode(rows, measure));
+    }
+    for rows in state.snapshots.chunks(ROWS) {
+        plain.extend(snapshots::encode(rows, measure));
+    }
+    let since: Vec<_> = state.since.iter().map(|(&place, &first)| Since { place, first }).collect();
+    for rows in since.chunks(ROWS) {
+        plain.extend(numbers::encode(rows, measure));
+    }
     for rows in segments.rows().chunks(ROWS) {
         plain.extend(numbers::encode(rows, measure));
     }
@@ -34,7 +49,10 @@ pub fn encode(state: &State, segments: &Segments, measure: Measure) -> Vec<u8> {
     }
     let next = Counter { number: counter::NEXT_SEGMENT, value: segments.next_number() };
     let [ino, inodes, place] = state.numbers.counters();
-    let counters = [ino, inodes, next, place];
+    let mut counters = vec![ino, inodes, next, place];
+    if state.sweeping {
+        counters.push(Counter { number: counter::SWEEPING, value: 1 });
+    }
     plain.extend(numbers::encode(&counters, measure));
     plain
 }
@@ -50,6 +68,11 @@ pub fn decode(plain: &[u8], count: u32) -> Result<(State, Segments)> {
     for (kind, bytes) in groups(plain)? {
         match kind {
             kind::TABLE => state.tables.extend(tables::decode(bytes)?),
+            kind::SNAPSHOT => state.snapshots.extend(snapshots::decode(bytes)?),
+            kind::SINCE => {
+                let since = numbers::decode::<3, Since>(bytes)?;
+                state.since.extend(since.iter().map(|row| (row.place, row.first)));
+            }
             kind::SEGMENT => rows.extend(numbers::decode::<5, Segment>(bytes)?),
             kind::ORPHAN => {
                 state.orphans.extend(numbers::decode::<1, Orphan>(bytes)?.iter().map(|row| row.0));
@@ -58,6 +81,7 @@ pub fn decode(plain: &[u8], count: u32) -> Result<(State, Segments)> {
                 for row in numbers::decode::<2, Counter>(bytes)? {
                     match row.number {
                         counter::NEXT_SEGMENT => next = row.value,
+                        counter::SWEEPING => state.sweeping = row.value != 0,
                         _ => state.numbers.take(&row),
                     }
                 }
@@ -66,10 +90,30 @@ pub fn decode(plain: &[u8], count: u32) -> Result<(State, Segments)> {
             _ => return Err(esker_stone::Error::from(Unsupported::Group(kind)).into()),
         }
     }
-    let rises =
-        |two: &[TableRow]| two[0].layer == 0 && two[1].layer == 0 && two[0].key < two[1].key;
+    let rises = |two: &[TableRow]| (two[0].layer, &two[0].key) < (two[1].layer, &two[1].key);
     if !state.tables.windows(2).all(rises) {
         return Err(Damage::Root.into());
     }
+    let live = state.tables.partition_point(|table| table.layer == 0);
+    state.kept = state.tables.split_off(live);
+    check_snapshots(&state)?;
     Ok((state, Segments::from_rows(rows, count, next)?))
+}
+
+/// Snapshots are told apart, and tables that are not of the settled layer are of snapshots that there are.
+fn check_snapshots(state: &State) -> Result<()> {
+    let rises = |two: &[SnapshotRow]| two[0].sequence < two[1].sequence;
+    let all = &state.snapshots;
+    let names: BTreeSet<_> = all.iter().map(|row| &row.name).collect();
+    let known = |sequence: u64| all.binary_search_by_key(&sequence, |row| row.sequence).is_ok();
+    let belongs = |table: &TableRow| {
+        let first = state.since.get(&place(table));
+        known(table.layer) && first.is_some_and(|&first| known(first) && first <= table.layer)
+    };
+    let sound = all.windows(2).all(rises)
+        && all.len() <= SNAPSHOTS_MAX
+        && names.len() == all.len()
+        && state.kept.iter().all(belongs)
+        && state.since.values().all(|&first| known(first));
+    if sound { Ok(()) } else { Err(Damage::Root.into()) }
 }

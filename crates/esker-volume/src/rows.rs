@@ -18,8 +18,31 @@ fn short(number: u64) -> Result<u32> {
 pub struct Refs {
     /// The block.
     pub block: BlockName,
-    /// 0: the block is gone.
+    /// 0: the block is gone. From 2^63 on: see [`Refs::unnamed_since`].
     pub bytes: u64,
+}
+
+/// From here on a number of references is none, but says when the last one went.
+const KEPT: u64 = 1 << 63;
+
+impl Refs {
+    /// Of a block that no file names any more since this commit, and that a snapshot needs.
+    #[must_use]
+    pub const fn kept(block: BlockName, since: u64) -> Self {
+        Self { block, bytes: KEPT | since }
+    }
+
+    /// How many bytes of files name it.
+    #[must_use]
+    pub const fn named(&self) -> u64 {
+        if self.bytes < KEPT { self.bytes } else { 0 }
+    }
+
+    /// The commit since which no file names it; `None`: some do, or it is gone.
+    #[must_use]
+    pub const fn unnamed_since(&self) -> Option<u64> {
+        if self.bytes < KEPT { None } else { Some(self.bytes - KEPT) }
+    }
 }
 
 impl NumberRow<3> for Refs {
@@ -111,6 +134,28 @@ impl NumberRow<1> for Orphan {
     }
 }
 
+/// A table that snapshots have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Since {
+    /// Where it lies.
+    pub place: (u64, u64),
+    /// The first snapshot that has it.
+    pub first: u64,
+}
+
+impl NumberRow<3> for Since {
+    const KIND: u8 = kind::SINCE;
+    const KEYS: usize = 2;
+
+    fn numbers(&self) -> [u64; 3] {
+        [self.place.0, self.place.1, self.first]
+    }
+
+    fn from_numbers([segment, at, first]: [u64; 3]) -> Result<Self> {
+        Ok(Self { place: (segment, at), first })
+    }
+}
+
 /// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
@@ -130,6 +175,8 @@ pub mod counter {
     pub const NEXT_SEGMENT: u64 = 3;
     /// No name has this place in its directory's listing or one above it.
     pub const NEXT_PLACE: u64 = 4;
+    /// Not 0: blocks may be kept that no snapshot needs any more.
+    pub const SWEEPING: u64 = 5;
 }
 
 /// What a volume counts of its inodes and names.

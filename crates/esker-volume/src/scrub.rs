@@ -115,7 +115,10 @@ impl<D: Device> Volume<D> {
     fn scrub_tables(&self, done: &mut Scrubbed) -> Result<()> {
         // Nobody writes meanwhile.
         let log = self.log();
-        let tops = self.state().tables.iter().map(|table| table.top.page).collect::<Vec<_>>();
+        let state = self.state();
+        let tables = state.tables.iter().chain(&state.kept);
+        let tops = tables.map(|table| table.top.page).collect::<Vec<_>>();
+        drop(state);
         let root = log.superblock.root().ok().flatten();
         let needed: BTreeSet<(u64, u64)> =
             tops.iter().chain(&root).map(|page| (page.segment, page.at)).collect();

@@ -1,7 +1,7 @@
-//! Settling: what came recently becomes tables, in rounds of many small steps. A round begins with all that came until
-//! then; a step lays it into a few tables and writes a root and a superblock; when the round is over the superblock
-//! goes on to where the log was when it began. So how much a commit has to wait for is bounded, whatever the volume
-//! holds.
+//! Settling: what came recently becomes tables, in rounds of many small steps. A round begins with all that came
+//! until then; a step lays it into a few tables and writes a root and a superblock; when the round is over the
+//! superblock goes on to where the log was when it began. So how much a commit has to wait for is bounded,
+//! whatever the volume holds.
 //!
 //! Above: `commit`, before it begins. Below: `merge`, `root`. Invariant: nothing that the superblock on the
 //! device needs is given away before its successor is safe; what is being settled gives the same answers laid over
@@ -21,8 +21,9 @@ use crate::part::{PartHead, TABLES, append_page};
 use crate::recent::Recent;
 use crate::root;
 use crate::segments::{Condition, Physical, Segments};
+use crate::snapshots::{Shared, place};
 use crate::stack::State;
-use crate::superblock::Superblock;
+use crate::superblock::{SNAPSHOTS, Superblock};
 use crate::volume::Volume;
 
 /// Bytes that a leaf takes in the page above it, at most.
@@ -34,12 +35,19 @@ const WORN_AT_ONCE: u64 = 4;
 /// Of all segments so many, as one part of this, are log before they are settled.
 const LOG_SHARE: usize = 8;
 
+/// Tables of a volume with snapshots, as long as they are shorter than others.
+const SHARED_TABLES: u64 = 1024;
+/// How much shorter they are at most.
+const SHARED_SHARE: usize = 16;
+
 /// What a step leaves.
 struct Step {
     /// All tables as they are to be.
     tables: Vec<TableRow>,
     /// Those that are no more.
     old: Vec<TableRow>,
+    /// Those that snapshots have.
+    shared: Shared,
     /// Where the next step goes on; `None`: the round is over.
     cursor: Option<Vec<u8>>,
 }
@@ -61,6 +69,8 @@ struct Settling<'a, D> {
     log: &'a mut Log,
     /// Stretches that were taken.
     taken: Vec<Physical>,
+    /// Stored bytes of a table, about.
+    table_len: usize,
 }
 
 impl<D: Device> Settling<'_, D> {
@@ -123,7 +133,7 @@ impl<D: Device> Settling<'_, D> {
         all: bool,
         to: &mut Vec<TableRow>,
     ) -> Result<()> {
-        let limit = self.volume.table_len.min(self.volume.table_room());
+        let limit = self.table_len.min(self.volume.table_room());
         let mut from = 0;
         while from < leaves.len() {
             let (mut end, mut len) = (from, 0);
@@ -176,7 +186,9 @@ impl<D: Device> Settling<'_, D> {
     fn step(&mut self, state: &State, cursor: &[u8]) -> Result<Step> {
         let fresh = Fresh::new(&state.settling);
         let worn = self.worn(state);
-        let mut step = Step { tables: Vec::new(), old: Vec::new(), cursor: None };
+        let mut old = Vec::new();
+        let shared = Shared::of(state, &mut old);
+        let mut step = Step { tables: Vec::new(), old, shared, cursor: None };
         let count = state.tables.len();
         if count == 0 {
             self.merge(state, 0..0, &mut step.tables)?;
@@ -190,7 +202,7 @@ impl<D: Device> Settling<'_, D> {
             if ahead && left == 0 && step.cursor.is_none() {
                 step.cursor = Some(own.key.clone());
             }
-            let mut end = at;
+            let (mut end, mut same) = (at, false);
             while ahead && end < count && left > 0 && fresh.touches(&range(state, end)) {
                 left = left.saturating_sub(state.tables[end].bytes.max(1));
                 end += 1;
@@ -198,17 +210,47 @@ impl<D: Device> Settling<'_, D> {
             if end == at && worn_left > 0 && worn == Some(own.top.page.segment) {
                 worn_left = worn_left.saturating_sub(own.bytes.max(1));
                 end += 1;
+                same = !ahead || !fresh.touches(&range(state, at));
             }
             if end == at {
                 step.tables.push(state.tables[at].clone());
                 at += 1;
                 continue;
             }
+            let first = step.tables.len();
             self.merge(state, at..end, &mut step.tables)?;
-            step.old.extend_from_slice(&state.tables[at..end]);
+            for table in &state.tables[at..end] {
+                if same {
+                    // Then a snapshot has those that were written now.
+                    step.shared.moved(table, &step.tables[first..]);
+                }
+                step.shared.replaced(table, &mut step.old);
+            }
             at = end;
         }
+        self.move_kept(&mut step, (worn, worn_left))?;
+        step.shared.sort();
         Ok(step)
+    }
+
+    /// Moves tables that only snapshots have out of a segment of which little is needed.
+    fn move_kept(&mut self, step: &mut Step, (worn, mut left): (Option<u64>, u64)) -> Result<()> {
+        for table in std::mem::take(&mut step.shared.kept) {
+            if left == 0 || worn != Some(table.top.page.segment) {
+                step.shared.kept.push(table);
+                continue;
+            }
+            left = left.saturating_sub(table.bytes.max(1));
+            let layer = table.layer;
+            let alone =
+                State { tables: vec![TableRow { layer: 0, ..table.clone() }], ..State::default() };
+            let mut to = Vec::new();
+            self.merge(&alone, 0..1, &mut to)?;
+            step.shared.moved(&table, &to);
+            step.shared.kept.extend(to.into_iter().map(|own| TableRow { layer, ..own }));
+            step.old.push(table);
+        }
+        Ok(())
     }
 
     /// The segment of tables of which least is needed: its tables move on, so that it becomes free.
@@ -220,7 +262,8 @@ impl<D: Device> Settling<'_, D> {
             rows.filter(|row| row.condition == Condition::Tables && Some(row.physical) != open);
         let least = old.filter(|row| row.live > 0).min_by_key(|row| row.live)?;
         let few = least.live < self.volume.shape.segment_room / 2;
-        let has_tables = state.tables.iter().any(|table| table.top.page.segment == least.number);
+        let mut all = state.tables.iter().chain(&state.kept);
+        let has_tables = all.any(|table| table.top.page.segment == least.number);
         (few && has_tables).then_some(least.number)
     }
 
@@ -297,15 +340,28 @@ impl<D: Device> Volume<D> {
 
     /// Free segments that commits leave to settling.
     pub(crate) fn reserve(&self, state: &State) -> usize {
-        let tables: u64 = state.tables.iter().map(|table| table.bytes).sum();
+        let tables = state.tables.iter().chain(&state.kept).map(|table| table.bytes);
+        let tables = tables.fold(0, u64::saturating_add);
         let step = tables.min((AT_ONCE + WORN_AT_ONCE + 1) * self.table_len as u64);
         let came =
             (state.recent.bytes + state.settling.bytes) as u64 * u64::from(self.shape.copies);
-        // What is still there of tables that were replaced, what a step writes, and what came.
-        let bytes = tables / 2 + step + came;
+        // What is still there of tables that were replaced, what a step writes, what came, and what snapshots have too.
+        let bytes = (tables / 2 + step + came).saturating_add(state.shared_bytes());
         let room = self.shape.segment_room;
         // One that is half full, one for what does not fit into its rest, and the root.
         usize::try_from(bytes / room).unwrap_or(usize::MAX).saturating_add(3)
+    }
+
+    /// Stored bytes of a table, about. Where snapshots have what is replaced it is shorter, as long as there are
+    /// not many.
+    fn table_len_of(&self, state: &State) -> usize {
+        if state.snapshots.is_empty() {
+            return self.table_len;
+        }
+        let bytes = state.tables.iter().map(|table| table.bytes);
+        let all = bytes.fold(0, u64::saturating_add);
+        let share = usize::try_from(all / SHARED_TABLES).unwrap_or(usize::MAX);
+        share.clamp(self.table_len / SHARED_SHARE, self.table_len)
     }
 
     /// Settles as far as it is time to: in proportion to what came since the round began.
@@ -391,7 +447,8 @@ impl<D: Device> Volume<D> {
     pub(crate) fn settle(&self, log: &mut Log) -> Result<()> {
         self.begin_round(log);
         let before = log.tables;
-        let mut settling = Settling { volume: self, log, taken: Vec::new() };
+        let table_len = self.table_len_of(&self.state());
+        let mut settling = Settling { volume: self, log, taken: Vec::new(), table_len };
         let written = settling.written();
         let taken = std::mem::take(&mut settling.taken);
         let written = match written {
@@ -415,13 +472,14 @@ impl<D: Device> Volume<D> {
 
     /// Shows what is safe now, and gives back what nobody needs.
     fn show_settled(&self, log: &mut Log, written: Written) -> Result<()> {
-        let Written { tables, mut segments, free, idle, superblock, cursor } = written;
+        let Written { new, mut segments, free, idle, superblock, cursor } = written;
         let live = segments.live(superblock.root_segment) + u64::from(superblock.root_stored);
         segments.set_live(superblock.root_segment, live)?;
         log.superblock = superblock;
         log.idle = idle;
         let mut state = self.state_mut();
-        state.tables = tables;
+        (state.tables, state.kept, state.since) = (new.tables, new.kept, new.since);
+        state.version += 1;
         match (cursor, log.round.take()) {
             (Some(cursor), Some(round)) => log.round = Some(Round { cursor, ..round }),
             (_, round) => {
@@ -444,7 +502,8 @@ impl<D: Device> Volume<D> {
 
 /// What was written, and how things are once its superblock is safe.
 struct Written {
-    tables: Vec<TableRow>,
+    /// The tables, and which of them snapshots have.
+    new: State,
     segments: Segments,
     /// Stretches that become free.
     free: Vec<Physical>,
@@ -467,7 +526,7 @@ impl<D: Device> Settling<'_, D> {
         let volume = self.volume;
         let state = volume.state();
         let Some(round) = self.log.round.clone() else { return Err(Damage::Table.into()) };
-        let Step { tables, old, cursor } = self.step(&state, &round.cursor)?;
+        let Step { tables, old, shared, cursor } = self.step(&state, &round.cursor)?;
         // When the round is over the log begins where it did.
         let (base, since) =
             if cursor.is_none() { (round.begin, round.since) } else { (self.log.superblock, 0) };
@@ -476,8 +535,10 @@ impl<D: Device> Settling<'_, D> {
         for table in &old {
             release(&mut segments, table.top.page.segment, table.bytes)?;
         }
-        let known: BTreeSet<_> = state.tables.iter().map(place).collect();
-        for table in tables.iter().filter(|table| !known.contains(&place(table))) {
+        let known: BTreeSet<_> = state.tables.iter().chain(&state.kept).map(place).collect();
+        for table in
+            tables.iter().chain(&shared.kept).filter(|table| !known.contains(&place(table)))
+        {
             let number = table.top.page.segment;
             let live = segments.live(number) + table.bytes;
             segments.set_live(number, live)?;
@@ -490,6 +551,10 @@ impl<D: Device> Settling<'_, D> {
             tables,
             numbers: state.numbers,
             orphans: state.orphans.clone(),
+            snapshots: state.snapshots.clone(),
+            kept: shared.kept,
+            since: shared.since,
+            sweeping: state.sweeping,
             ..State::default()
         };
         let measure = volume.writing().measure();
@@ -514,13 +579,15 @@ impl<D: Device> Settling<'_, D> {
             generation: log.superblock.generation + 1,
             epoch: log.epoch,
             proven: log.sequence,
+            incompatible: features(&new, base.incompatible),
             ..base.with_root(physical.0, &page)
         };
-        Ok(Written { tables: new.tables, segments, free, idle, superblock, cursor })
+        Ok(Written { new, segments, free, idle, superblock, cursor })
     }
 }
 
-/// Where a table lies.
-const fn place(table: &TableRow) -> (u64, u64) {
-    (table.top.page.segment, table.top.page.at)
+/// The flags of a volume like this.
+const fn features(state: &State, others: u64) -> u64 {
+    let kept = !state.snapshots.is_empty() || state.sweeping;
+    if kept { others | SNAPSHOTS } else { others & !SNAPSHOTS }
 }

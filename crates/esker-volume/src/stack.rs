@@ -4,7 +4,7 @@
 //! blocks, checked when they are loaded. Invariant: an answer is that of the newest commit of `state`; whoever
 //! asks holds `state`, so no segment that is named here is taken for something else meanwhile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use esker::{Cursor, Ino};
@@ -16,6 +16,7 @@ use esker_stone::rows::extents::{BlockName, Extents};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::pages::Inner;
+use esker_stone::rows::snapshots::SnapshotRow;
 use esker_stone::rows::tables::TableRow;
 use esker_stone::tree::{Found, Pages};
 
@@ -23,7 +24,7 @@ use crate::device::Device;
 use crate::error::{Damage, Error, Result};
 use crate::leaf::Leaf;
 use crate::recent::{END, Recent, Run, runs};
-use crate::rows::{Move, Numbers};
+use crate::rows::{Move, Numbers, Refs};
 use crate::volume::Volume;
 
 /// What the newest commit left.
@@ -39,6 +40,16 @@ pub struct State {
     pub numbers: Numbers,
     /// Inodes without a name that somebody used.
     pub orphans: BTreeSet<Ino>,
+    /// The oldest first.
+    pub snapshots: Vec<SnapshotRow>,
+    /// Tables that only snapshots have: their layer is the newest of these. In the order of layer and key.
+    pub kept: Vec<TableRow>,
+    /// Of tables that snapshots have, wherever they lie: the oldest of these.
+    pub since: BTreeMap<(u64, u64), u64>,
+    /// Blocks may be kept that no snapshot needs any more.
+    pub sweeping: bool,
+    /// Rises whenever tables lie elsewhere.
+    pub version: u64,
 }
 
 impl State {
@@ -63,6 +74,8 @@ fn first<'a, K: Ord, V>(
 pub(crate) struct Stack<'a, D> {
     pub volume: &'a Volume<D>,
     pub state: &'a State,
+    /// Has the blocks: those of snapshots, too, are where the volume has them now.
+    pub index: &'a State,
 }
 
 /// A leaf that was found, and where.
@@ -348,8 +361,17 @@ impl<D: Device> Stack<'_, D> {
         below.within(at, until).ok_or_else(|| Damage::Table.into())
     }
 
+    const fn on_index(&self) -> Stack<'_, D> {
+        Stack { volume: self.volume, state: self.index, index: self.index }
+    }
+
     /// How many bytes of files name a block.
-    pub(crate) fn refs(&self, block: BlockName) -> Result<u64> {
+    pub(crate) fn refs(&self, block: BlockName) -> Result<Refs> {
+        let bytes = self.on_index().refs_row(block)?;
+        Ok(Refs { block, bytes })
+    }
+
+    fn refs_row(&self, block: BlockName) -> Result<u64> {
         if let Some(&known) = self.state.news().iter().find_map(|own| own.refs.get(&block)) {
             return Ok(known);
         }
@@ -361,10 +383,10 @@ impl<D: Device> Stack<'_, D> {
 
     /// What is known of a block.
     pub(crate) fn block_row(&self, block: BlockName) -> Result<BlockRow> {
-        if let Some(known) = self.state.news().iter().find_map(|own| own.blocks.get(&block)) {
+        if let Some(known) = self.index.news().iter().find_map(|own| own.blocks.get(&block)) {
             return Ok(known.clone());
         }
-        let leaf = self.exact(&key::block(kind::BLOCK, block.segment, block.slot))?;
+        let leaf = self.on_index().exact(&key::block(kind::BLOCK, block.segment, block.slot))?;
         let row = match leaf.as_deref() {
             Some(Leaf::Blocks(rows)) if rows.segment() == block.segment => rows.find(block.slot),
             _ => None,
@@ -376,9 +398,9 @@ impl<D: Device> Stack<'_, D> {
     pub(crate) fn whereabouts(&self, block: BlockName, row: &BlockRow) -> Result<(u64, u64)> {
         let near = |own: &Recent| own.moves.range(..=block).next_back().map(|(_, row)| *row);
         let holding = |own: &Recent| near(own).filter(|row| row.holds(block));
-        let mut moved = self.state.news().into_iter().find_map(holding);
+        let mut moved = self.index.news().into_iter().find_map(holding);
         if moved.is_none() {
-            let leaf = self.exact(&key::block(kind::MOVE, block.segment, block.slot))?;
+            let leaf = self.on_index().exact(&key::block(kind::MOVE, block.segment, block.slot))?;
             if let Some(Leaf::Moves(rows)) = leaf.as_deref() {
                 let at = rows.partition_point(|row| row.block <= block);
                 let near: Option<&Move> = at.checked_sub(1).and_then(|at| rows.get(at));

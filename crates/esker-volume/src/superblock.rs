@@ -17,6 +17,8 @@ use crate::limits::{
 
 /// The version written here.
 pub const VERSION: u32 = 1;
+/// The feature without which blocks that only snapshots need would be taken for others.
+pub const SNAPSHOTS: u64 = 1;
 /// The home that it is of.
 const VOLUME: u32 = 2;
 
@@ -109,7 +111,8 @@ impl Superblock {
         if !counts {
             return Err(Damage::NoVolume.into());
         }
-        let Self { version, home, incompatible, checksums, .. } = block;
+        let Self { version, home, checksums, .. } = block;
+        let incompatible = block.incompatible & !SNAPSHOTS;
         let claims = Claims { version, home, incompatible, checksums };
         claims.known(VERSION, VOLUME).map_err(esker_stone::Error::from)?;
         Codec::numbered(block.codec.into())?;

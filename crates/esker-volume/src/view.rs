@@ -1,18 +1,27 @@
-//! Answers: the volume's [`View`], as of its newest commit.
+//! Answers: the volume's [`View`], as of its newest commit; those of any stack.
 //!
-//! Above: POSIX, by way of the home on top. Below: `stack`. Invariant: what is damaged is answered with EIO,
+//! Above: POSIX, by way of the home on top; `snapped`. Below: `stack`. Invariant: what is damaged is answered with EIO,
 //! never with a wrong byte; no lock is held while a caller's closure runs.
 
 use esker::store::{Entry, Flow, Listed, Space, View};
 use esker::{Attr, Cursor, Error, Ino, Kind, Name, Result, Span, XattrName};
 use esker_stone::rows::extents::Place;
 use esker_stone::rows::inodes::Inode;
+use esker_stone::rows::names::Named;
 
 use crate::device::Device;
 use crate::limits::NEXT;
 use crate::room::usage;
 use crate::stack::Stack;
 use crate::volume::Volume;
+
+/// What is looked at through a stack.
+pub(crate) trait Sees {
+    type On: Device;
+
+    /// Looks while nothing changes.
+    fn look<R>(&self, see: impl FnOnce(&Stack<'_, Self::On>) -> Result<R>) -> Result<R>;
+}
 
 /// Entries that are looked up at a time.
 const ENTRIES: usize = 64;
@@ -27,10 +36,6 @@ fn known<D: Device>(stack: &Stack<'_, D>, ino: Ino) -> Result<Inode> {
     stack.inode(ino).map_err(refused)?.ok_or(Error::NotFound)
 }
 
-fn attr_of(row: &Inode) -> Attr {
-    row.attr
-}
-
 /// Bytes of a block, by way of the cache.
 fn copy<D: Device>(stack: &Stack<'_, D>, place: Place, target: &mut [u8]) -> Result<()> {
     let plain = stack.block(place.block).map_err(refused)?;
@@ -39,67 +44,82 @@ fn copy<D: Device>(stack: &Stack<'_, D>, place: Place, target: &mut [u8]) -> Res
     Ok(())
 }
 
-impl<D: Device> View for Volume<D> {
-    fn attr(&self, ino: Ino) -> Result<Attr> {
-        let state = self.state();
-        known(&self.stack(&state), ino).map(|row| attr_of(&row))
+/// Entries of a directory, from the one behind `after` on, with attributes if they are wanted.
+pub(crate) fn list(
+    on: &impl Sees,
+    dir: Ino,
+    (after, attrs): (Cursor, bool),
+    each: &mut dyn FnMut(Listed<'_>) -> Flow,
+) -> Result<()> {
+    on.look(|stack| stack.attr(dir))?;
+    let mut after = after;
+    loop {
+        let found = on.look(|stack| stack.some_entries(dir, after, attrs))?;
+        let whole = found.len() == ENTRIES;
+        for (row, attr) in found {
+            let entry = Entry { ino: row.ino, kind: row.kind, seq: Cursor(row.seq) };
+            after = entry.seq;
+            if each(Listed { name: Name::parse(&row.name)?, entry, attr }).is_break() {
+                return Ok(());
+            }
+        }
+        if !whole {
+            return Ok(());
+        }
+    }
+}
+
+/// Names of the extended attributes of an inode.
+pub(crate) fn list_xattrs(
+    on: &impl Sees,
+    ino: Ino,
+    each: &mut dyn FnMut(XattrName<'_>) -> Flow,
+) -> Result<()> {
+    on.look(|stack| stack.attr(ino))?;
+    let mut from = Vec::new();
+    loop {
+        let found = on.look(|stack| stack.xattr_from(ino, &from).map_err(refused))?;
+        let Some((name, _)) = found else { return Ok(()) };
+        if each(XattrName::parse(&name)?).is_break() {
+            return Ok(());
+        }
+        from = [name.as_slice(), &[0]].concat();
+    }
+}
+
+impl<D: Device> Stack<'_, D> {
+    pub(crate) fn attr(&self, ino: Ino) -> Result<Attr> {
+        known(self, ino).map(|row| row.attr)
     }
 
-    fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
-        let state = self.state();
-        let stack = self.stack(&state);
-        match stack.name(dir, name.bytes()).map_err(refused)? {
+    pub(crate) fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
+        match self.name(dir, name.bytes()).map_err(refused)? {
             Some(row) => Ok(Entry { ino: row.ino, kind: row.kind, seq: Cursor(row.seq) }),
-            None => known(&stack, dir).and(Err(Error::NotFound)),
+            None => known(self, dir).and(Err(Error::NotFound)),
         }
     }
 
-    fn entries(
+    fn some_entries(
         &self,
         dir: Ino,
         after: Cursor,
         attrs: bool,
-        each: &mut dyn FnMut(Listed<'_>) -> Flow,
-    ) -> Result<()> {
-        self.attr(dir)?;
-        let mut after = after;
-        loop {
-            let mut found = Vec::new();
-            {
-                let state = self.state();
-                let stack = self.stack(&state);
-                let mut at = after;
-                while found.len() < ENTRIES {
-                    let next = stack.place_behind(dir, at).map_err(refused)?;
-                    let Some((seq, name)) = next else { break };
-                    at = Cursor(seq);
-                    let row = stack.name(dir, &name).map_err(refused)?;
-                    let row = row.filter(|row| row.seq == seq).ok_or(Error::Io)?;
-                    let attr = match attrs {
-                        true => Some(known(&stack, row.ino).map(|row| attr_of(&row))?),
-                        false => None,
-                    };
-                    found.push((row, attr));
-                }
-            }
-            let whole = found.len() == ENTRIES;
-            for (row, attr) in found {
-                let entry = Entry { ino: row.ino, kind: row.kind, seq: Cursor(row.seq) };
-                after = entry.seq;
-                if each(Listed { name: Name::parse(&row.name)?, entry, attr }).is_break() {
-                    return Ok(());
-                }
-            }
-            if !whole {
-                return Ok(());
-            }
+    ) -> Result<Vec<(Named, Option<Attr>)>> {
+        let (mut found, mut at) = (Vec::new(), after);
+        while found.len() < ENTRIES {
+            let next = self.place_behind(dir, at).map_err(refused)?;
+            let Some((seq, name)) = next else { break };
+            at = Cursor(seq);
+            let row = self.name(dir, &name).map_err(refused)?;
+            let row = row.filter(|row| row.seq == seq).ok_or(Error::Io)?;
+            let attr = if attrs { Some(self.attr(row.ino)?) } else { None };
+            found.push((row, attr));
         }
+        Ok(found)
     }
 
-    fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
-        let state = self.state();
-        let stack = self.stack(&state);
-        let row = known(&stack, ino)?;
+    pub(crate) fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
+        let row = known(self, ino)?;
         if !matches!(row.attr.kind, Kind::File | Kind::Symlink) {
             return Err(Error::Invalid);
         }
@@ -113,27 +133,25 @@ impl<D: Device> View for Volume<D> {
         }
         let (mut done, mut whole) = (0, Vec::new());
         while done < len {
-            let run = stack.run(ino, at + done as u64).map_err(refused)?;
+            let run = self.run(ino, at + done as u64).map_err(refused)?;
             let part = usize::try_from(run.len).unwrap_or(usize::MAX).min(len - done);
             let bytes = &mut target[done..done + part];
             if let Some(place) = run.place {
-                match stack.whole(place, part, done).map_err(refused)? {
+                match self.whole(place, part, done).map_err(refused)? {
                     Some(one) => whole.push(one),
-                    None => copy(&stack, place, bytes)?,
+                    None => copy(self, place, bytes)?,
                 }
             } else {
                 bytes.fill(0);
             }
             done += part;
         }
-        stack.read_whole(&whole, target).map_err(refused)?;
+        self.read_whole(&whole, target).map_err(refused)?;
         Ok(len)
     }
 
-    fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>> {
-        let state = self.state();
-        let stack = self.stack(&state);
-        let row = known(&stack, ino)?;
+    pub(crate) fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>> {
+        let row = known(self, ino)?;
         let size = row.attr.size;
         if !matches!(row.attr.kind, Kind::File | Kind::Symlink) || at >= size {
             return Ok(None);
@@ -143,7 +161,7 @@ impl<D: Device> View for Volume<D> {
         }
         let (mut place, mut first) = (at, None);
         while place < size {
-            let run = stack.run(ino, place).map_err(refused)?;
+            let run = self.run(ino, place).map_err(refused)?;
             match (run.place, first) {
                 (Some(_), None) => first = Some(place),
                 (None, Some(_)) => break,
@@ -154,29 +172,68 @@ impl<D: Device> View for Volume<D> {
         Ok(first.and_then(|first| Span::new(first, place)))
     }
 
-    fn xattr(&self, ino: Ino, name: XattrName<'_>, target: &mut Vec<u8>) -> Result<()> {
-        let state = self.state();
-        let stack = self.stack(&state);
-        known(&stack, ino)?;
-        let value = stack.xattr(ino, name.bytes()).map_err(refused)?;
+    pub(crate) fn xattr_value(
+        &self,
+        ino: Ino,
+        name: XattrName<'_>,
+        target: &mut Vec<u8>,
+    ) -> Result<()> {
+        known(self, ino)?;
+        let value = self.xattr(ino, name.bytes()).map_err(refused)?;
         target.extend(value.ok_or(Error::NoData)?);
         Ok(())
     }
+}
+
+impl<D: Device> Sees for Stack<'_, D> {
+    type On = D;
+
+    fn look<R>(&self, see: impl FnOnce(&Stack<'_, D>) -> Result<R>) -> Result<R> {
+        see(self)
+    }
+}
+
+impl<D: Device> Sees for Volume<D> {
+    type On = D;
+
+    fn look<R>(&self, see: impl FnOnce(&Stack<'_, D>) -> Result<R>) -> Result<R> {
+        see(&self.stack(&self.state()))
+    }
+}
+
+impl<D: Device> View for Volume<D> {
+    fn attr(&self, ino: Ino) -> Result<Attr> {
+        self.look(|stack| stack.attr(ino))
+    }
+
+    fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
+        self.look(|stack| stack.entry(dir, name))
+    }
+
+    fn entries(
+        &self,
+        dir: Ino,
+        after: Cursor,
+        attrs: bool,
+        each: &mut dyn FnMut(Listed<'_>) -> Flow,
+    ) -> Result<()> {
+        list(self, dir, (after, attrs), each)
+    }
+
+    fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
+        self.look(|stack| stack.read(ino, at, target))
+    }
+
+    fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>> {
+        self.look(|stack| stack.next_data(ino, at))
+    }
+
+    fn xattr(&self, ino: Ino, name: XattrName<'_>, target: &mut Vec<u8>) -> Result<()> {
+        self.look(|stack| stack.xattr_value(ino, name, target))
+    }
 
     fn xattrs(&self, ino: Ino, each: &mut dyn FnMut(XattrName<'_>) -> Flow) -> Result<()> {
-        self.attr(ino)?;
-        let mut from = Vec::new();
-        loop {
-            let found = {
-                let state = self.state();
-                self.stack(&state).xattr_from(ino, &from).map_err(refused)?
-            };
-            let Some((name, _)) = found else { return Ok(()) };
-            if each(XattrName::parse(&name)?).is_break() {
-                return Ok(());
-            }
-            from = [name.as_slice(), &[0]].concat();
-        }
+        list_xattrs(self, ino, each)
     }
 
     fn space(&self) -> Space {

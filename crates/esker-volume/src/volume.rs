@@ -155,7 +155,7 @@ impl<D: Device> Volume<D> {
     }
 
     pub(crate) const fn stack<'a>(&'a self, state: &'a State) -> Stack<'a, D> {
-        Stack { volume: self, state }
+        Stack { volume: self, state, index: state }
     }
 
     /// Whether it can be written.

@@ -26,6 +26,7 @@ use crate::lying::medium::{Medium, PAGE};
 use crate::lying::states::{Dose, Replay};
 use crate::lying::{Lying, Op, Plan, Request, Write};
 use crate::model::Model;
+use crate::moments::Moments;
 use crate::script::Script;
 use crate::told::{difference, print, tell};
 use crate::world::inside::{Inside, root_attr};
@@ -231,6 +232,8 @@ pub struct History {
     refused: u64,
     /// Operations of the device before the volume was closed.
     closed: usize,
+    /// Snapshots.
+    moments: Moments,
 }
 
 /// Whether a step was refused because of the volume: then it did nothing.
@@ -273,7 +276,16 @@ impl History {
     /// When the model itself fails.
     #[must_use]
     pub fn run_with(shape: &Shape, script: &Script, seed: u64, syncs: &Syncs) -> Self {
-        Self::run_on(shape, script, seed, (syncs, None)).0
+        Self::run_on(shape, script, seed, (syncs, None, false)).0
+    }
+
+    /// Runs a script on a volume, with a sync now and then, and with many of them a snapshot that is made or deleted.
+    ///
+    /// # Panics
+    /// When the model itself fails, or a snapshot cannot be made.
+    #[must_use]
+    pub fn run_with_snapshots(shape: &Shape, script: &Script, seed: u64, syncs: u64) -> Self {
+        Self::run_on(shape, script, seed, (&Syncs::Now(syncs), None, true)).0
     }
 
     /// Runs a script with each of the requests failing in turn until one is not met any more; how many runs
@@ -290,7 +302,8 @@ impl History {
         let mut safe = 0;
         for nth in 0.. {
             let plan = Plan { request, nth, forever, fault };
-            let (history, device) = Self::run_on(shape, script, seed, (&Syncs::Now(3), Some(plan)));
+            let (history, device) =
+                Self::run_on(shape, script, seed, (&Syncs::Now(3), Some(plan), false));
             let why = |why| format!("{request:?} {nth}, {fault:?}, for ever: {forever}: {why}");
             let mut replay =
                 Replay::new(history.begin.clone(), shape.zones.map(|zones| zones.len), false);
@@ -343,7 +356,7 @@ impl History {
         shape: &Shape,
         script: &Script,
         seed: u64,
-        (syncs, plan): (&Syncs, Option<Plan>),
+        (syncs, plan, snapshots): (&Syncs, Option<Plan>, bool),
     ) -> (Self, Arc<Lying>) {
         let device = shape.fresh(seed);
         let begin = device.medium();
@@ -361,6 +374,7 @@ impl History {
             safe: Vec::new(),
             refused: 0,
             closed: 0,
+            moments: Moments::default(),
         };
         history.mark(&model, &device, 0);
         for (number, step) in script.0.iter().enumerate() {
@@ -375,7 +389,15 @@ impl History {
                 assert_eq!(outcome.is_ok(), wanted.is_ok(), "{step}: {outcome:?}, {wanted:?}");
             }
             let due = syncs.due(number + 1, &mut chance);
-            let synced = due && volume.sync().is_ok();
+            let mut synced = due && volume.sync().is_ok();
+            if synced && snapshots && chance.below(3) > 0 {
+                let shown = print(model.fs().store()).expect("the model shows everything");
+                let (home, done) = (volume.home(), || device.done());
+                let make = |name: &str| home.create_snapshot(name);
+                let with = (shown, &mut chance);
+                let made = history.moments.change(home.volume(), with, &done, &make);
+                synced |= made.expect("a snapshot");
+            }
             history.safe.push(synced);
             history.mark(&model, &device, number + 1);
         }
@@ -418,7 +440,12 @@ impl History {
             if !findings.is_empty() {
                 return Err(format!("check finds {findings:?}"));
             }
-            drop(volume);
+        }
+        let volume = Arc::new(volume);
+        self.moments.check(&volume, done)?;
+        drop(volume);
+        if medium_number(done, shown) == 0 {
+            self.is_swept(shape, &device)?;
             goes_on(shape, &device)?;
         }
         let allowed = self.allowed(done);
@@ -431,6 +458,18 @@ impl History {
             "it shows the state after steps {steps:?}, not one of {allowed:?}: of the last\n{}",
             difference(wanted, &tell(&shape.open(&device, false).map_err(|e| format!("{e:?}"))?)?)
         ))
+    }
+
+    /// Deleting snapshots that was cut short is done with when the volume is open again.
+    fn is_swept(&self, shape: &Shape, device: &Lying) -> Result<(), String> {
+        if self.moments.is_empty() {
+            return Ok(());
+        }
+        let told = |error: Error| format!("sweeping: {error:?}");
+        let volume = shape.open(device, true).map_err(told)?;
+        volume.sweep().map_err(told)?;
+        let findings = volume.check();
+        if findings.is_empty() { Ok(()) } else { Err(format!("swept, check finds {findings:?}")) }
     }
 
     /// As if a barrier right before a write to one of these places had been forgotten.

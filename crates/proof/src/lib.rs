@@ -15,6 +15,7 @@ pub mod fsx;
 pub mod harness;
 pub mod lying;
 pub mod model;
+pub mod moments;
 
 pub mod rig;
 pub mod script;

@@ -16,7 +16,7 @@ use esker_proof::world::inside::{Inside, root_attr};
 use esker_proof::world::on_volume::mount;
 use esker_stone::{Codec, Setting};
 use esker_volume::device::Device as _;
-use esker_volume::make;
+use esker_volume::{Snapped, make};
 
 /// Something of every kind, in blocks and in tables, with a round of settling under way.
 const OPS: &[&str] = &[
@@ -41,8 +41,11 @@ fn place(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(name)
 }
 
-/// A volume with a commit after every third step.
-fn written(shape: &Shape) -> Vec<u8> {
+/// Steps after which there is a snapshot, in the volume that has some, and what they are called.
+const MOMENTS: [(usize, &str); 2] = [(9, "first"), (18, "second")];
+
+/// A volume with a commit after every third step, and snapshots if it is to have some.
+fn written(shape: &Shape, snapshots: bool) -> Vec<u8> {
     let device = Arc::new(Ram::new(shape.size as usize));
     make(&device, &shape.making()).expect("a volume");
     let home = mount(shape, Arc::clone(&device)).expect("it opens");
@@ -53,6 +56,9 @@ fn written(shape: &Shape) -> Vec<u8> {
         if number % 3 == 2 {
             inside.fs().sync().expect("a sync");
         }
+        for (_, name) in MOMENTS.iter().filter(|(at, _)| snapshots && *at == number + 1) {
+            inside.fs().store().create_snapshot(name).expect("a snapshot");
+        }
     }
     inside.fs().sync().expect("a sync");
     let mut bytes = vec![0; shape.size as usize];
@@ -60,37 +66,60 @@ fn written(shape: &Shape) -> Vec<u8> {
     bytes
 }
 
-/// What the model shows after the same.
-fn wanted() -> u64 {
+/// What the model shows after so many steps of the same.
+fn wanted(steps: usize) -> u64 {
     let mut model = Inside::new("model", Model::new(root_attr()));
-    for step in &script().0 {
+    for step in script().0.iter().take(steps) {
         model.now();
         model.run(step).unwrap_or_else(|error| panic!("{step}: {error}"));
     }
     print(model.fs().store()).expect("the model shows everything")
 }
 
+/// What is kept of a volume; written first, if that was asked for.
+fn kept(name: &str, shape: &Shape, snapshots: bool) -> Arc<Ram> {
+    let (path, len) = (place(name), shape.size as usize);
+    if std::env::var("ESKER_GOLDEN").as_deref() == Ok("write") {
+        let packed = Setting::new(Codec::Zstd, 19).encode(&written(shape, snapshots), &[]);
+        std::fs::write(&path, packed.expect("packed").1).expect("written");
+    }
+    let packed = std::fs::read(&path).expect("it is kept");
+    let mut bytes = vec![0; len];
+    Codec::Zstd.decode(&packed, &[], &mut bytes).expect("unpacked");
+    let device = Arc::new(Ram::new(len));
+    device.write(0, &bytes).expect("bytes");
+    device
+}
+
 #[test]
 fn volumes_of_every_version_show_what_they_did() {
     for (name, shape) in [("v1-zstd.volume", SHAPES[2]), ("v1-lz4-copies.volume", SHAPES[1])] {
-        let (path, len) = (place(name), shape.size as usize);
-        if std::env::var("ESKER_GOLDEN").as_deref() == Ok("write") {
-            let packed = Setting::new(Codec::Zstd, 19).encode(&written(&shape), &[]);
-            std::fs::write(&path, packed.expect("packed").1).expect("written");
-        }
-        let packed = std::fs::read(&path).expect("it is kept");
-        let mut bytes = vec![0; len];
-        Codec::Zstd.decode(&packed, &[], &mut bytes).expect("unpacked");
-        let device = Arc::new(Ram::new(len));
-        device.write(0, &bytes).expect("bytes");
+        let device = kept(name, &shape, false);
         let home = mount(&shape, Arc::clone(&device)).unwrap_or_else(|e| panic!("{name}: {e:?}"));
         assert_eq!(home.volume().check(), [], "{name}");
-        assert_eq!(print(home.volume()), Ok(wanted()), "{name} shows something else");
+        assert_eq!(print(home.volume()), Ok(wanted(usize::MAX)), "{name} shows something else");
         let mut inside = Inside::new("volume", home);
         for step in workload(&["mkdir new 0755", "unlink s"]).0.iter().rev().take(2) {
             inside.run(step).unwrap_or_else(|error| panic!("{name}, {step}: {error}"));
         }
         inside.fs().sync().expect("a sync");
         assert_eq!(inside.fs().store().volume().check(), [], "{name}, written on");
+    }
+}
+
+#[test]
+fn snapshots_of_every_version_show_what_they_did() {
+    let (name, shape) = ("v1-snapshots.volume", SHAPES[1]);
+    let device = kept(name, &shape, true);
+    let home = mount(&shape, Arc::clone(&device)).expect("it opens");
+    assert_eq!(home.volume().check(), []);
+    assert_eq!(print(home.volume()), Ok(wanted(usize::MAX)), "{name} shows something else");
+    for (steps, name) in MOMENTS {
+        let own = Snapped::new(Arc::clone(home.shared()), name).expect("it is there");
+        assert_eq!(print(&own), Ok(wanted(steps)), "{name} shows something else");
+    }
+    for (_, name) in MOMENTS {
+        home.volume().delete_snapshot(name).expect("deleted");
+        assert_eq!(home.volume().check(), []);
     }
 }

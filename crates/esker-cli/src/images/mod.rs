@@ -258,6 +258,9 @@ pub fn open_any(path: &Path, opening: &Opening, cache: &Arc<Cache>) -> Outcome<B
     if volumes::is_volume(path) {
         return Ok(Box::new(volumes::look(path)?));
     }
+    if let Some(snapshot) = volumes::snapshots::look(path) {
+        return Ok(Box::new(snapshot?));
+    }
     Ok(Box::new(open(path, opening, cache)?))
 }
 

@@ -21,6 +21,7 @@ mod repack;
 mod report;
 mod run;
 mod scrub;
+mod snapshot;
 mod spent;
 mod stat;
 mod sync;
@@ -35,6 +36,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::{Failure, Outcome};
 pub use mount::BY_MOUNT8;
+pub use sync::sync as handed_over;
 
 /// One file system, three homes: memory, volumes, images.
 #[derive(Parser)]
@@ -46,6 +48,7 @@ Examples:
   esker umount /mnt/x                       give it, and its memory, back
   esker mkfs disk.vol --size 10G            a writable volume in a file
   esker mount disk.vol /mnt/d               that volume as a file system
+  esker snapshot create /mnt/d before       what it is like now, to be looked at later
   esker pack ./tree -o tree.esker           a tree into one compressed file
   esker mount tree.esker /mnt/t             that file as a file system
   esker ls tree.esker:/bin                  a look into it, without mounting
@@ -76,6 +79,7 @@ enum Verb {
     Mount(mount::Mount),
     Umount(umount::Umount),
     Sync(sync::Sync),
+    Snapshot(snapshot::Snapshot),
     Pack(Box<pack::Pack>),
     Repack(Box<repack::Repack>),
     Report(Box<report::Report>),
@@ -109,6 +113,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Mount(verb) => told(verb.json, verb.run()),
         Verb::Umount(verb) => told(verb.json, verb.run()),
         Verb::Sync(verb) => told(verb.json, verb.run()),
+        Verb::Snapshot(verb) => told(verb.json(), verb.run()),
         Verb::Pack(verb) => told(verb.json, verb.run()),
         Verb::Repack(verb) => told(verb.json, verb.run()),
         Verb::Report(verb) => told(false, verb.run()),

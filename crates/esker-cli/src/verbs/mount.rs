@@ -16,6 +16,7 @@ use crate::remount::{Request, remount};
 use crate::serve::{self, HomePlan, Plan};
 use crate::units::{ram, size_shown};
 use crate::volumes::is_volume;
+use crate::volumes::snapshots::named;
 use crate::{background, import, log};
 
 /// Mount a file system on a directory.
@@ -80,6 +81,7 @@ Examples:
   esker mount new.esker /mnt/n --base /old/old.esker
   esker mount tree.esker /mnt/t --overlay   an image that can be changed, until it is unmounted
   esker mount disk.vol /mnt/d               a volume, which `esker mkfs` made
+  esker mount disk.vol@before /mnt/b        a snapshot of it, to be read
   esker mount mem: /mnt/x --from linux-6.12.tar.gz
   esker mount mem: /mnt/x --from tree.esker there at once; when all of it is in memory, the image is
                                             not needed any more
@@ -192,7 +194,8 @@ impl Mount {
             let remedy = "mem: can be changed anyway";
             return Err(Failure::new(Exit::Usage, "--overlay is only for images", remedy));
         }
-        let image = matches!(&self.source, Source::Image(path) if !is_volume(path));
+        let is_image = |path: &Path| !is_volume(path) && named(path).is_none();
+        let image = matches!(&self.source, Source::Image(path) if is_image(path));
         if self.profile.is_some() && (!image || options.overlay) {
             let remedy = "mount an image without -o overlay";
             return Err(Failure::new(Exit::Usage, "--profile is only for images", remedy));
@@ -241,6 +244,7 @@ impl Mount {
     fn plan<'a>(&'a self, options: &'a Options) -> Plan<'a> {
         let first = match &self.source {
             Source::Image(path) if is_volume(path) => HomePlan::Volume(path),
+            Source::Image(path) if named(path).is_some() => HomePlan::Snapshot(path),
             Source::Image(path) if options.overlay => HomePlan::Overlay(path),
             Source::Image(path) => match &self.profile {
                 Some(file) => HomePlan::Profiled(path, file),
@@ -261,6 +265,7 @@ impl Mount {
         for pair in self.more.chunks_exact(2) {
             let image = match options.overlay {
                 _ if is_volume(&pair[0]) => HomePlan::Volume(&pair[0]),
+                _ if named(&pair[0]).is_some() => HomePlan::Snapshot(&pair[0]),
                 true => HomePlan::Overlay(&pair[0]),
                 false => HomePlan::Image(&pair[0]),
             };

@@ -116,7 +116,9 @@ impl Pack {
             return Err(Failure::new(Exit::Usage, what, "give the one that its paths are below"));
         }
         for input in self.inputs.iter().filter(|input| input.as_os_str() != "-") {
-            let meta = std::fs::metadata(input).map_err(|error| unreadable(input, &error))?;
+            let snapshot = volumes::snapshots::named(input);
+            let file = snapshot.as_ref().map_or(input.as_path(), |(volume, _)| volume.as_path());
+            let meta = std::fs::metadata(file).map_err(|error| unreadable(input, &error))?;
             if self.files_from.is_some() && !meta.is_dir() {
                 let what = "not a directory, and paths of --files-from are below one";
                 return Err(Failure::at(Exit::Usage, what, input, "give a directory"));
@@ -319,6 +321,9 @@ fn take(
     if is_volume(input) {
         let volume = volumes::look(input)?;
         return again_of(&volume, input, node, plan, packer, failed, tick);
+    }
+    if let Some(snapshot) = volumes::snapshots::look(input) {
+        return again_of(&snapshot?, input, node, plan, packer, failed, tick);
     }
     let file = File::open(input).map_err(|error| unreadable(input, &error))?;
     if !is_image(&file) {

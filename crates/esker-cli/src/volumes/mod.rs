@@ -6,6 +6,7 @@
 mod owner;
 mod queue;
 pub mod report;
+pub mod snapshots;
 pub mod writer;
 
 use std::fs::File;

@@ -53,6 +53,7 @@ fn described(path: &Path, volume: &Volume<FileDevice>) -> Value {
         "commit": volume.sequence(),
         "superblock": volume.settled() + 1,
         "orphans": volume.orphans().len(),
+        "snapshots": volume.snapshots().len(),
     })
 }
 
@@ -89,6 +90,13 @@ pub fn info(path: &Path, json: bool) -> Outcome<String> {
             ),
         ),
         ("blocks", format!("up to {}, {}:{}", bytes("block"), text("compress"), all["level"])),
+        (
+            "snapshots",
+            match volume.snapshots().len() {
+                0 => String::new(),
+                count => count.to_string(),
+            },
+        ),
         ("commit", format!("{}, superblock {}", all["commit"], all["superblock"])),
     ];
     let mut words = format!("{}: an Esker volume, version {}", path_shown(path), all["version"]);

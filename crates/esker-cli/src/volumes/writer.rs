@@ -29,6 +29,10 @@ fn run(fs: &Weak<Writable>, age_max: Duration, name: &str) {
     let mut since: Option<Instant> = None;
     let mut told = None;
     let (mut given, mut worked) = (Instant::now(), false);
+    if let Some(fs) = fs.upgrade() {
+        // Deleting a snapshot may have been cut short.
+        tell(name, fs.store().volume().sweep());
+    }
     loop {
         let Some(fs) = fs.upgrade() else { return };
         let home = fs.store();

@@ -11,6 +11,7 @@ pub mod names;
 pub mod numbers;
 pub mod pages;
 pub mod places;
+pub mod snapshots;
 pub mod tables;
 pub mod xattrs;
 

@@ -1,0 +1,175 @@
+//! `esker snapshot`: moments of a volume that are kept under a name.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::say;
+use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+use crate::units::size_shown;
+use crate::volumes::is_volume;
+use crate::volumes::snapshots::{Request, offline, online};
+
+/// Keep what a volume is like under a name, and look at it later.
+///
+/// A snapshot shows the volume as it was when it was made, and cannot be changed. What changes afterwards is written
+/// elsewhere, so it takes as much room as what is different since; deleting it gives that back. Of a volume that
+/// is mounted name the mount, or anything in it.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  esker snapshot create /mnt/d before        of a volume that is mounted
+  esker snapshot create disk.vol before      of one that is not
+  esker snapshot list disk.vol
+  esker mount disk.vol@before /mnt/b         to be read
+  esker ls disk.vol@before:/etc              as do cat, stat, find, du, tree, extract and pack
+  esker diff disk.vol@before disk.vol        what changed since
+  esker snapshot delete /mnt/d before")]
+pub struct Snapshot {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// The volume, and how to tell of it.
+#[derive(Args)]
+struct Target {
+    /// A volume, or something in the mount of one
+    #[arg(value_name = "VOLUME|MOUNT")]
+    path: PathBuf,
+    /// Print one line of JSON about the result
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Make one; all that changed until now is in it, and safe
+    Create {
+        #[command(flatten)]
+        target: Target,
+        /// 1 to 64 letters, digits and ._:-
+        name: String,
+    },
+    /// Tell which there are, and how much room each would give back
+    List {
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Take one away, and give back the room that only it needed
+    Delete {
+        #[command(flatten)]
+        target: Target,
+        /// Which
+        name: String,
+    },
+    /// Mount one, to be read, of a volume that is not mounted to be written
+    Mount {
+        #[command(flatten)]
+        target: Target,
+        /// Which
+        name: String,
+        /// Where: an empty directory
+        dir: PathBuf,
+    },
+}
+
+fn ask(path: &Path, request: Request<'_>) -> Outcome<Value> {
+    if is_volume(path) { offline(path, request) } else { online(path, request) }
+}
+
+impl Snapshot {
+    /// Whether a machine is told.
+    pub const fn json(&self) -> bool {
+        match &self.what {
+            What::Create { target, .. }
+            | What::List { target }
+            | What::Delete { target, .. }
+            | What::Mount { target, .. } => target.json,
+        }
+    }
+
+    /// Does it.
+    pub fn run(&self) -> Outcome {
+        let (target, answer) = match &self.what {
+            What::Create { target, name } => (target, ask(&target.path, Request::Create(name))?),
+            What::List { target } => (target, ask(&target.path, Request::List)?),
+            What::Delete { target, name } => (target, ask(&target.path, Request::Delete(name))?),
+            What::Mount { target, name, dir } => return mount(target, name, dir),
+        };
+        if target.json {
+            say(&answer.to_string());
+        } else {
+            words(&answer, &target.path).iter().for_each(|line| say(line));
+        }
+        Ok(())
+    }
+}
+
+/// As `esker mount VOLUME@NAME DIR`.
+fn mount(target: &Target, name: &str, dir: &Path) -> Outcome {
+    let mut source = OsString::from(&target.path);
+    source.push("@");
+    source.push(name);
+    let failed = |error: &std::io::Error| {
+        Failure::new(Exit::Failed, format!("cannot start esker ({})", said(error)), "")
+    };
+    let own = std::env::current_exe().map_err(|error| failed(&error))?;
+    let mut command = Command::new(own);
+    command.arg("mount").args(target.json.then_some("--json")).arg(source).arg(dir);
+    Err(failed(&command.exec()))
+}
+
+/// What a person is told.
+fn words(answer: &Value, path: &Path) -> Vec<String> {
+    let place = path_shown(path);
+    if let Some(name) = answer["created"].as_str() {
+        return vec![format!("made the snapshot {name} of {place}")];
+    }
+    if let Some(name) = answer["deleted"].as_str() {
+        return vec![format!("deleted the snapshot {name} of {place}")];
+    }
+    let rows = answer["snapshots"].as_array().map_or(&[][..], Vec::as_slice);
+    if rows.is_empty() {
+        return vec![format!("{place} has no snapshots")];
+    }
+    let line = |row: &Value| {
+        let name = row["name"].as_str().unwrap_or_default();
+        let held = size_shown(row["bytes"].as_u64().unwrap_or(0));
+        let time = row["time"].as_i64().unwrap_or(0);
+        format!("{name:<24} {:>20} {held:>10} of its own", time_shown(time))
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Seconds since 1970 as a date and time of the day, UTC.
+fn time_shown(time: i64) -> String {
+    let (days, secs) = (time.div_euclid(86_400), time.rem_euclid(86_400));
+    // Years that begin in March, in eras of 400: the leap day is the last of its year.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (secs / 3600, secs / 60 % 60, secs % 60);
+    format!("{year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_dates() {
+        assert_eq!(time_shown(0), "1970-01-01 00:00:00Z");
+        assert_eq!(time_shown(951_827_696), "2000-02-29 12:34:56Z");
+        assert_eq!(time_shown(4_107_542_400), "2100-03-01 00:00:00Z");
+        assert_eq!(time_shown(-1), "1969-12-31 23:59:59Z");
+    }
+}

@@ -1,0 +1,201 @@
+//! Snapshots of a volume, for verbs and for the server of a mount: the same request means the same to both.
+//!
+//! Above: `verbs::snapshot`, `serve`, `images`. Below: `esker-volume`. Invariant: a request that fails says what
+//! is wrong and the way out, and changes nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use esker_fuse::Control;
+use esker_stone::rows::snapshots::is_name;
+use esker_volume::device::FileDevice;
+use esker_volume::{Error, Snapped, SnapshotError, Volume};
+use serde_json::{Value, json};
+
+use super::{Writable, failure, is_volume};
+use crate::failure::{Exit, Failure, Outcome};
+
+/// What is asked of a volume.
+#[derive(Clone, Copy, Debug)]
+pub enum Request<'a> {
+    /// Make one.
+    Create(&'a str),
+    /// Tell of all.
+    List,
+    /// Take one away.
+    Delete(&'a str),
+}
+
+impl<'a> Request<'a> {
+    /// As the server of a mount is asked.
+    pub fn message(self) -> Value {
+        match self {
+            Self::Create(name) => json!({ "snapshot": "create", "name": name }),
+            Self::List => json!({ "snapshot": "list" }),
+            Self::Delete(name) => json!({ "snapshot": "delete", "name": name }),
+        }
+    }
+
+    fn read(message: &'a Value) -> Option<Self> {
+        let name = || message["name"].as_str();
+        match message["snapshot"].as_str()? {
+            "create" => name().map(Self::Create),
+            "list" => Some(Self::List),
+            "delete" => name().map(Self::Delete),
+            _ => None,
+        }
+    }
+}
+
+/// What is wrong, for a person.
+fn refused(path: &Path, name: &str, error: SnapshotError) -> Failure {
+    let (exit, remedy) = match error {
+        SnapshotError::Volume(error) => return failure(path, &error),
+        SnapshotError::Name => (Exit::Usage, "choose another one"),
+        SnapshotError::Exists => (Exit::Failed, "choose another name, or delete that one"),
+        SnapshotError::Missing => (Exit::Failed, "`esker snapshot list` tells which there are"),
+        SnapshotError::TooMany => (Exit::Failed, "delete one"),
+        SnapshotError::NoRoom => (Exit::Failed, "take something away, or delete a snapshot"),
+    };
+    let what = format!("{error}: {}", crate::failure::shown(name.as_bytes()));
+    Failure::at(exit, &what, path, remedy)
+}
+
+fn listed(volume: &Volume<FileDevice>) -> Result<Value, Error> {
+    let held = volume.held_by_snapshots()?;
+    let row = |(row, held): (_, &esker_volume::snapshots::Held)| {
+        let row: esker_stone::rows::snapshots::SnapshotRow = row;
+        json!({
+            "name": String::from_utf8_lossy(&row.name),
+            "time": row.time,
+            "commit": row.sequence,
+            "inodes": row.inodes,
+            "bytes": held.blocks + held.tables,
+        })
+    };
+    let rows: Vec<_> = volume.snapshots().into_iter().zip(&held).map(row).collect();
+    Ok(json!({ "snapshots": rows }))
+}
+
+/// Does what is asked of a volume; `create` makes one, with whatever has to be written before.
+fn answer(
+    path: &Path,
+    volume: &Volume<FileDevice>,
+    request: Request<'_>,
+    create: &dyn Fn(&str) -> Result<(), SnapshotError>,
+) -> Outcome<Value> {
+    match request {
+        Request::Create(name) => {
+            create(name).map_err(|error| refused(path, name, error))?;
+            Ok(json!({ "created": name }))
+        }
+        Request::List => listed(volume).map_err(|error| failure(path, &error)),
+        Request::Delete(name) => {
+            let done = volume.delete_snapshot(name);
+            done.map_err(|error| refused(path, name, error))?;
+            Ok(json!({ "deleted": name }))
+        }
+    }
+}
+
+/// The same of a volume that nobody has mounted.
+pub fn offline(path: &Path, request: Request<'_>) -> Outcome<Value> {
+    let write = !matches!(request, Request::List);
+    let options = super::opening(path, write, &crate::options::Options::parse(&[], 1 << 30)?);
+    let volume = super::open(path, options)?;
+    let done = answer(path, &volume, request, &|name| volume.create_snapshot(name));
+    if write {
+        // All is safe without it.
+        let _ = volume.close();
+    }
+    done
+}
+
+/// The same of the volume that is mounted where this path lies.
+pub fn online(path: &Path, request: Request<'_>) -> Outcome<Value> {
+    let unable = |error: &std::io::Error| {
+        let what = match rustix::io::Errno::from_io_error(error) {
+            Some(rustix::io::Errno::NOTTY) => {
+                let remedy = "name a volume, or something in the mount of one that can be written";
+                return Failure::at(Exit::Usage, "not a volume", path, remedy);
+            }
+            Some(rustix::io::Errno::PERM) => {
+                "only root, and who mounted it, may do that".to_owned()
+            }
+            _ => format!("cannot ask the mount ({})", crate::failure::said(error)),
+        };
+        Failure::at(Exit::Failed, &what, path, "")
+    };
+    if matches!(request, Request::Create(_)) {
+        // What the kernel keeps back belongs to it.
+        crate::verbs::handed_over(path).map_err(|error| unable(&error))?;
+    }
+    let message = request.message().to_string();
+    let answer = esker_fuse::control::ask(path, message.as_bytes());
+    let answer = answer.map_err(|error| unable(&error))?;
+    let answer: Value = serde_json::from_slice(&answer).unwrap_or(Value::Null);
+    match (answer["error"].as_str(), answer["exit"].as_u64()) {
+        (None, _) => Ok(answer),
+        (Some(text), exit) => {
+            let exit = if exit == Some(Exit::Usage as u64) { Exit::Usage } else { Exit::Failed };
+            Err(Failure::new(exit, text, ""))
+        }
+    }
+}
+
+/// Answers for a volume that is mounted.
+pub struct Desk {
+    fs: Weak<Writable>,
+    path: PathBuf,
+}
+
+impl Desk {
+    /// For this one.
+    pub fn open(fs: &Arc<Writable>, path: &Path) -> Arc<dyn Control> {
+        Arc::new(Self { fs: Arc::downgrade(fs), path: path.to_owned() })
+    }
+
+    fn answered(&self, message: &[u8]) -> Outcome<Value> {
+        let usage = |what: &str| Failure::new(Exit::Usage, what, "take the esker that mounted it");
+        let message: Value = serde_json::from_slice(message).map_err(|_| usage("no request"))?;
+        let request = Request::read(&message).ok_or_else(|| usage("an unknown request"))?;
+        let gone = || Failure::at(Exit::Failed, "not mounted any more", &self.path, "");
+        let fs = self.fs.upgrade().ok_or_else(gone)?;
+        let home = fs.store();
+        answer(&self.path, home.volume(), request, &|name| home.create_snapshot(name))
+    }
+}
+
+impl Control for Desk {
+    fn answer(&self, request: &[u8]) -> Vec<u8> {
+        let answer = self
+            .answered(request)
+            .unwrap_or_else(|failure| json!({ "error": failure.text, "exit": failure.exit as u8 }));
+        answer.to_string().into_bytes()
+    }
+}
+
+/// The volume and the snapshot that `VOLUME@NAME` names; `None`: it names none.
+pub fn named(path: &Path) -> Option<(PathBuf, String)> {
+    let (volume, name) = path.to_str()?.rsplit_once('@')?;
+    let volume = PathBuf::from(volume);
+    (is_name(name.as_bytes()) && !path.exists() && is_volume(&volume))
+        .then(|| (volume, name.to_owned()))
+}
+
+/// A snapshot of a volume, to be looked at.
+pub fn open(
+    path: &Path,
+    name: &str,
+    options: esker_volume::Options,
+) -> Outcome<Snapped<FileDevice>> {
+    let volume = Arc::new(super::open(path, options)?);
+    Snapped::new(volume, name).map_err(|error| refused(path, name, error))
+}
+
+/// The same for verbs that look into it, if this names one.
+pub fn look(path: &Path) -> Option<Outcome<Snapped<FileDevice>>> {
+    let (volume, name) = named(path)?;
+    let cache = esker_stone::cache::Cache::new(crate::images::CACHE_LEN);
+    Some(open(&volume, &name, esker_volume::Options::new(cache)))
+}

@@ -1,0 +1,102 @@
+//! Looking at a snapshot: the volume's tables as they were then, and its blocks where they lie now.
+//!
+//! Above: POSIX, verbs. Below: `view`, `snapshots`. Invariant: who looks holds the volume's state meanwhile, so nothing
+//! that is named lies elsewhere before he is done; once the snapshot is deleted nothing is found any more.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use esker::store::{Entry, Flow, Listed, Space, View};
+use esker::{Attr, Cursor, Error, Ino, Name, Result, Span, XattrName};
+
+use crate::device::Device;
+use crate::snapshots::SnapshotError;
+use crate::stack::{Stack, State};
+use crate::view::{Sees, list, list_xattrs};
+use crate::volume::Volume;
+
+/// A snapshot of a volume, to be looked at.
+pub struct Snapped<D> {
+    volume: Arc<Volume<D>>,
+    sequence: u64,
+    /// Its tables, where they were when somebody looked last.
+    seen: Mutex<Option<Arc<State>>>,
+}
+
+impl<D: Device> Snapped<D> {
+    /// The snapshot of this name.
+    ///
+    /// # Errors
+    /// `Missing`.
+    pub fn new(volume: Arc<Volume<D>>, name: &str) -> std::result::Result<Self, SnapshotError> {
+        let sequence = volume.snapshot(name)?.sequence;
+        Ok(Self { volume, sequence, seen: Mutex::new(None) })
+    }
+
+    /// The volume that it is of.
+    pub const fn volume(&self) -> &Arc<Volume<D>> {
+        &self.volume
+    }
+
+    fn seen(&self, state: &State) -> Result<Arc<State>> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(seen) = seen.as_ref().filter(|seen| seen.version == state.version) {
+            return Ok(Arc::clone(seen));
+        }
+        let found = state.snapshots.binary_search_by_key(&self.sequence, |row| row.sequence);
+        let row = found.ok().and_then(|at| state.snapshots.get(at)).ok_or(Error::Stale)?;
+        let own = Arc::new(state.seen_by(row));
+        *seen = Some(Arc::clone(&own));
+        Ok(own)
+    }
+}
+
+impl<D: Device> Sees for Snapped<D> {
+    type On = D;
+
+    fn look<R>(&self, see: impl FnOnce(&Stack<'_, D>) -> Result<R>) -> Result<R> {
+        let index = self.volume.state();
+        let state = self.seen(&index)?;
+        see(&Stack { volume: &self.volume, state: &state, index: &index })
+    }
+}
+
+impl<D: Device> View for Snapped<D> {
+    fn attr(&self, ino: Ino) -> Result<Attr> {
+        self.look(|stack| stack.attr(ino))
+    }
+
+    fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
+        self.look(|stack| stack.entry(dir, name))
+    }
+
+    fn entries(
+        &self,
+        dir: Ino,
+        after: Cursor,
+        attrs: bool,
+        each: &mut dyn FnMut(Listed<'_>) -> Flow,
+    ) -> Result<()> {
+        list(self, dir, (after, attrs), each)
+    }
+
+    fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
+        self.look(|stack| stack.read(ino, at, target))
+    }
+
+    fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>> {
+        self.look(|stack| stack.next_data(ino, at))
+    }
+
+    fn xattr(&self, ino: Ino, name: XattrName<'_>, target: &mut Vec<u8>) -> Result<()> {
+        self.look(|stack| stack.xattr_value(ino, name, target))
+    }
+
+    fn xattrs(&self, ino: Ino, each: &mut dyn FnMut(XattrName<'_>) -> Flow) -> Result<()> {
+        list_xattrs(self, ino, each)
+    }
+
+    fn space(&self) -> Space {
+        let inodes = self.look(|stack| Ok(stack.state.numbers.inodes)).unwrap_or(0);
+        Space { inodes, ..self.volume.space() }
+    }
+}

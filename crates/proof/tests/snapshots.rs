@@ -1,0 +1,285 @@
+//! Snapshots of volumes: they show what there was, survive power cuts, cost what changed since, and give back exactly
+//! what was said when they go.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use esker::posix::{Caller, Fs, New, SetAttr};
+use esker::store::View as _;
+use esker::{Error, Ino, Kind, Name, Time};
+use esker_proof::chance::Chance;
+use esker_proof::cut::{History, SHAPES, Shape};
+use esker_proof::harness::{from_env, sample, seed};
+use esker_proof::lying::ram::Ram;
+use esker_proof::lying::states::Dose;
+use esker_proof::script::generate::Profile;
+use esker_proof::told::print;
+use esker_proof::world::inside::Checked as _;
+use esker_proof::world::on_volume::{Above, mount};
+use esker_stone::Codec;
+use esker_volume::segments::Condition;
+use esker_volume::{Snapped, SnapshotError, make};
+
+const PROFILE: Profile = Profile { steps_max: 40, users: true, cursors: false };
+const DOSE: Dose = Dose { subsets: 1, torn: 2, garbage: 1 };
+const SIZE: usize = 24 << 20;
+const SHAPE: Shape = Shape {
+    name: "churning",
+    size: SIZE as u64,
+    segment_len: 128 << 10,
+    block_len: 8 << 10,
+    codec: Codec::None,
+    recent_len: 64 << 10,
+    table_len: 4 << 10,
+    ..SHAPES[0]
+};
+
+/// Scripts with snapshots made and deleted between, cut at every operation of the device.
+#[test]
+fn snapshots_survive_every_cut() {
+    let scripts = from_env("ESKER_CASES", 6);
+    for shape in &SHAPES {
+        let mut states = 0;
+        for number in 0..scripts {
+            let seed = seed().wrapping_add(number);
+            let script = sample(PROFILE, seed);
+            let history = History::run_with_snapshots(shape, &script, seed, 3);
+            match history.cut(shape, DOSE, false, seed) {
+                Ok(count) => states += count,
+                Err(why) => panic!("{}, seed {seed:#x}\n{script}\n{why}", shape.name),
+            }
+        }
+        println!("{}: {states} states", shape.name);
+        assert!(states > 0);
+    }
+}
+
+/// The control: on a device that forgets its flushes the same exam must fail.
+#[test]
+fn a_device_that_forgets_flushes_is_found_out() {
+    let failed = (0..20).any(|number| {
+        let script = sample(PROFILE, number);
+        let history = History::run_with_snapshots(&SHAPES[0], &script, number, 3);
+        history.cut(&SHAPES[0], DOSE, true, number).is_err()
+    });
+    assert!(failed, "nobody noticed");
+}
+
+fn clock() -> Time {
+    Time { secs: 1_700_000_000, nanos: 0 }
+}
+
+/// Files on a volume that come, change and go.
+struct Churn {
+    fs: Fs<Above<Arc<Ram>>>,
+    files: BTreeMap<u64, Ino>,
+    next: u64,
+    chance: Chance,
+}
+
+impl Churn {
+    fn new(device: &Arc<Ram>) -> Self {
+        make(device, &SHAPE.making()).expect("a volume");
+        let home = mount(&SHAPE, Arc::clone(device)).expect("it opens");
+        let fs = Fs::new(home, clock);
+        Self { fs, files: BTreeMap::new(), next: 0, chance: Chance::new(seed()) }
+    }
+
+    fn home(&self) -> &Above<Arc<Ram>> {
+        self.fs.store()
+    }
+
+    fn noise(&mut self, len: u64) -> Vec<u8> {
+        let seed = self.chance.below(u64::MAX);
+        (0..len).map(|at| (seed.wrapping_mul(at | 1) >> 40) as u8).collect()
+    }
+
+    fn create(&mut self, len: u64) -> Result<(), Error> {
+        let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
+        let path = format!("file {}", self.next);
+        let path = Name::parse(path.as_bytes()).expect("a name");
+        let ino = self.fs.create(&Caller::ROOT, Ino::ROOT, path, new)?.ino;
+        self.files.insert(self.next, ino);
+        self.next += 1;
+        let bytes = self.noise(len);
+        self.fs.write(ino, 0, &bytes, false).map(drop)
+    }
+
+    fn any(&mut self) -> Option<u64> {
+        let at = self.chance.below(self.files.len().max(1) as u64) as usize;
+        self.files.keys().nth(at).copied()
+    }
+
+    fn remove(&mut self, number: u64) {
+        let path = format!("file {number}");
+        let path = Name::parse(path.as_bytes()).expect("a name");
+        let ino = self.files.remove(&number).expect("a file");
+        self.fs.unlink(&Caller::ROOT, Ino::ROOT, path).expect("unlink always works");
+        self.fs.forget(ino, 1);
+    }
+
+    fn step(&mut self) {
+        let Some(number) = self.any() else { return self.create(3000).expect("room") };
+        let ino = self.files[&number];
+        match self.chance.below(5) {
+            0 => self.create(1 + 9000 / 8 * number % 9000).expect("room"),
+            1 if self.files.len() > 60 => self.remove(number),
+            2 => {
+                let size = self.chance.below(12_000);
+                let set = SetAttr { size: Some(size), ..SetAttr::default() };
+                self.fs.setattr(&Caller::ROOT, ino, &set).expect("cut");
+            }
+            _ => {
+                let at = self.chance.below(20_000);
+                let len = 1 + self.chance.below(9000);
+                let bytes = self.noise(len);
+                self.fs.write(ino, at, &bytes, false).expect("room");
+            }
+        }
+    }
+
+    /// Bytes in segments of blocks, and of tables, that somebody needs.
+    fn live(&self) -> (u64, u64) {
+        let rows = self.home().volume().stretches();
+        let sum = |wanted| {
+            let own = rows.iter().filter(|row| row.condition == wanted);
+            own.map(|row| row.live).sum::<u64>()
+        };
+        (sum(Condition::Log), sum(Condition::Tables))
+    }
+
+    fn shows(&self, name: &str) -> u64 {
+        let volume = Arc::clone(self.home().shared());
+        print(&Snapped::new(volume, name).expect("it is there")).expect("it shows everything")
+    }
+
+    /// Deletes a snapshot: as much becomes free as was said.
+    fn delete(&self, name: &str) {
+        let volume = self.home().volume();
+        let at = volume.snapshots().iter().position(|row| row.name == name.as_bytes());
+        let held = volume.held_by_snapshots().expect("counted")[at.expect("it is there")];
+        let before = self.live().0;
+        volume.delete_snapshot(name).expect("deleted");
+        assert_eq!(before - self.live().0, held.blocks, "{name} was said to hold {held:?}");
+    }
+}
+
+/// Fifty snapshots are kept of a volume that is written over and over: each shows what it did, metadata grows with what
+/// changes, and what is deleted gives back what was said.
+#[test]
+fn fifty_snapshots_cost_what_changes() {
+    let device = Arc::new(Ram::new(SIZE));
+    let mut churn = Churn::new(&device);
+    for _ in 0..1500 {
+        churn.create(400).expect("room");
+    }
+    churn.fs.sync().expect("a sync");
+    churn.home().create_snapshot("first").expect("a snapshot");
+    let mut kept = vec![("first".to_owned(), churn.shows("first"))];
+    let (_, begin) = churn.live();
+    for round in 0..from_env("ESKER_CASES", 7) * 10 {
+        for _ in 0..3 {
+            churn.step();
+        }
+        churn.fs.sync().expect("a sync");
+        let shown = print(churn.home()).expect("it shows everything");
+        let name = format!("s{round}");
+        churn.home().create_snapshot(&name).expect("a snapshot");
+        assert_eq!(churn.shows(&name), shown, "{name}, just made");
+        kept.push((name, shown));
+        if kept.len() > 50 {
+            let at = churn.chance.below(kept.len() as u64) as usize;
+            let (name, shown) = kept.remove(at);
+            assert_eq!(churn.shows(&name), shown, "{name}, before it goes");
+            churn.delete(&name);
+        }
+        churn.home().volume().reclaim_in_time().expect("room is made");
+        if round % 35 == 34 {
+            assert_eq!(churn.home().findings(), [""; 0], "after {round} rounds");
+            for (name, shown) in &kept {
+                assert_eq!(churn.shows(name), *shown, "{name}");
+            }
+        }
+    }
+    let (blocks, tables) = churn.live();
+    let count = kept.len();
+    println!("{count} snapshots: {blocks} bytes of blocks, {tables} of tables; {begin} with one");
+    assert!(tables < begin * count as u64 / 4, "{tables} bytes of tables, {begin} with one");
+    for (name, _) in kept {
+        churn.delete(&name);
+    }
+    let volume = churn.home().volume();
+    assert!(volume.snapshots().is_empty());
+    assert_eq!(churn.home().findings(), [""; 0]);
+    assert!(churn.live().1 < 2 * begin, "{:?}, {begin}", churn.live());
+}
+
+/// A volume that is full, and has snapshots, takes whatever only takes away, and gives back what a snapshot held.
+#[test]
+fn a_full_volume_gives_its_snapshots_back() {
+    let device = Arc::new(Ram::new(SIZE));
+    let mut churn = Churn::new(&device);
+    while churn.create(20_000).is_ok() {
+        if churn.next == 300 {
+            churn.home().create_snapshot("half").expect("a snapshot");
+        }
+    }
+    let shown = churn.shows("half");
+    for round in 0.. {
+        assert!(round < 1000, "there is room for ever");
+        for &ino in churn.files.values().step_by(7) {
+            let mode = SetAttr { perm: Some(0o400 + round), ..SetAttr::default() };
+            churn.fs.setattr(&Caller::ROOT, ino, &mode).expect("chmod always works");
+        }
+        match churn.home().create_snapshot(&format!("full{round}")) {
+            Ok(()) => {}
+            Err(SnapshotError::NoRoom) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    for (number, ino) in churn.files.clone() {
+        let mode = SetAttr { perm: Some(0o600), ..SetAttr::default() };
+        churn.fs.setattr(&Caller::ROOT, ino, &mode).expect("chmod always works");
+        if number % 2 == 0 {
+            churn.remove(number);
+        }
+        if number % 16 == 0 {
+            churn.fs.sync().expect("taking away is written");
+        }
+    }
+    churn.fs.sync().expect("taking away is written");
+    assert_eq!(churn.shows("half"), shown);
+    assert_eq!(churn.home().findings(), [""; 0]);
+    let before = churn.home().space();
+    for row in churn.home().volume().snapshots() {
+        churn.delete(std::str::from_utf8(&row.name).expect("a name"));
+    }
+    let after = churn.home().space();
+    assert!(after.used + (1 << 20) < before.used, "{before:?}, {after:?}");
+    assert_eq!(churn.home().findings(), [""; 0]);
+    churn.create(20_000).expect("there is room again");
+}
+
+/// Names that cannot be, that are there, or not.
+#[test]
+fn names_are_told_apart() {
+    let device = Arc::new(Ram::new(SIZE));
+    let churn = Churn::new(&device);
+    let home = churn.home();
+    for bad in ["", "a/b", "a b", "\u{e9}", &"x".repeat(65)] {
+        assert_eq!(home.create_snapshot(bad), Err(SnapshotError::Name), "{bad}");
+    }
+    home.create_snapshot("one").expect("a snapshot");
+    home.create_snapshot("two").expect("another of the same state");
+    assert_eq!(home.create_snapshot("one"), Err(SnapshotError::Exists));
+    assert_eq!(home.volume().delete_snapshot("three"), Err(SnapshotError::Missing));
+    let own = Snapped::new(Arc::clone(home.shared()), "one").expect("it is there");
+    home.volume().delete_snapshot("one").expect("deleted");
+    assert_eq!(own.attr(Ino::ROOT), Err(Error::Stale));
+    assert_eq!(home.volume().snapshots().len(), 1);
+    let features =
+        || SHAPE.open(Arc::clone(&device), false).expect("it opens").shape().incompatible;
+    assert_eq!(features(), 1);
+    home.volume().delete_snapshot("two").expect("deleted");
+    assert_eq!(features(), 0, "who knows no snapshots may come again");
+}
