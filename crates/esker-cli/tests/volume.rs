@@ -392,3 +392,33 @@ fn a_read_only_mount_writes_nothing() {
     succeeds(&["umount", &mnt]);
     assert!(fs::read(&disk).expect("bytes") == before, "it was written");
 }
+
+#[test]
+fn a_volume_grows_and_gets_another_name() {
+    let lab = Lab::new();
+    let disk = lab.path("disk.vol");
+    succeeds(&["mkfs", &disk, "--size", "16M", "--label", "old", "--from", &lab.path(".")]);
+    let holds = succeeds(&["ls", &disk]);
+    succeeds(&["resize", &disk, "--size", "32M"]);
+    let info = succeeds(&["info", &disk]);
+    assert!(info.contains("32.0 MiB") && info.contains("old"), "{info}");
+    assert_eq!(fs::metadata(&disk).expect("a file").len(), 32 << 20);
+    fails(&["resize", &disk, "--size", "16M"], 2, &["only grows", "32.0 MiB"]);
+    fails(&["resize", &disk, "--size", "1T"], 2, &["too many segments"]);
+    fails(&["label", &disk, &"x".repeat(33)], 2, &["32 bytes"]);
+    assert_eq!(succeeds(&["label", &disk]).trim(), "old");
+    assert_eq!(succeeds(&["label", &disk, "new"]).trim(), "new");
+    succeeds(&["tune", &disk, "--compress", "lz4", "--reserve", "5%"]);
+    fails(&["tune", &disk, "--reserve", "60%"], 2, &["50%"]);
+    fails(&["tune", &disk], 2, &["--compress"]);
+    let told = succeeds(&["label", &disk, "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!((&told["label"], &told["compress"]), (&"new".into(), &"lz4".into()));
+    assert_eq!(told["reserve"].as_u64(), Some((32 << 20) / 100 * 5));
+    assert_eq!(succeeds(&["ls", &disk]), holds);
+    succeeds(&["check", &disk]);
+    let nothing = lab.path("nothing");
+    fs::write(&nothing, [7; 1 << 20]).expect("written");
+    fails(&["resize", &nothing, "--size", "64M"], 4, &["not an Esker volume"]);
+    assert_eq!(fs::metadata(&nothing).expect("a file").len(), 1 << 20);
+}

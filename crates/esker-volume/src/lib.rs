@@ -14,7 +14,7 @@
 //! | parity.rs | what a damaged part of tables is made from again |
 //! | snapshots.rs, snapped.rs | what the volume was like at moments with a name; looking at that |
 //! | room.rs, fold.rs | how much more fits, and making room |
-//! | recovery.rs, mkfs.rs | finding everything again; the first commit |
+//! | recovery.rs, mkfs.rs, alter.rs | finding everything again; the first commit; another size or name |
 //! | recover/ | what is left of a volume that is damaged |
 //! | recent.rs, stack.rs, whole.rs, view.rs | looking: in memory, in tables, at content, and as the knot asks |
 //! | check.rs, scrub.rs, dump.rs | counting everything again; mending what has parity; showing what is there |
@@ -26,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alter;
 mod check;
 mod commit;
 mod cost;
@@ -65,6 +66,7 @@ mod view;
 mod volume;
 mod whole;
 
+pub use alter::Change;
 pub use check::Finding;
 pub use commit::{Sink, Source};
 pub use dirty::{Dirty, Ranges, Told};

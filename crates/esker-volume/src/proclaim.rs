@@ -4,8 +4,8 @@
 //! stretch not begun again; that a commit was safe is said somewhere else than where its parts lie.
 
 use crate::device::{Device, Fault};
-use crate::error::{Error, Result};
-use crate::limits::{SEGMENTS_MAX, SUPERBLOCK_STEP};
+use crate::error::Result;
+use crate::limits::SUPERBLOCK_STEP;
 use crate::log::Log;
 use crate::segments::Physical;
 use crate::superblock::Superblock;
@@ -71,45 +71,16 @@ impl<D: Device> Volume<D> {
         }
     }
 
-    /// Writes the superblock again, with what `change` makes of it, on a volume that nobody uses.
+    /// Writes the superblock again, and all its copies, as it is.
     ///
     /// # Errors
-    /// `ReadOnly`; what the device says: then it is as it was, or as it was to be.
-    pub fn retell(&self, change: impl FnOnce(&mut Superblock)) -> Result<()> {
+    /// `ReadOnly`; what the device says.
+    pub fn retell(&self) -> Result<()> {
         self.writable()?;
         let mut log = self.log();
         // It says that all commits are safe.
         self.device.flush()?;
-        change(&mut log.superblock);
         self.proclaim(&mut log)
-    }
-
-    /// Gives the volume more stretches behind those that it has, on a device that is as large, if nobody uses it. With
-    /// the next superblock they are there, or none of them is.
-    ///
-    /// # Errors
-    /// `Setting` for a size that does not fit; `ReadOnly`, `NoSpace`; what the device says.
-    pub fn grow(&self, size: u64) -> Result<()> {
-        self.writable()?;
-        let mut log = self.log();
-        let len = self.shape.segment_len;
-        let count = size / len;
-        if count * len < log.superblock.size {
-            return Err(Error::Setting("a volume cannot be made smaller"));
-        }
-        if count > SEGMENTS_MAX {
-            return Err(Error::Setting("too large for segments of this length"));
-        }
-        if size > self.device.geometry().size {
-            return Err(Error::Setting("the device is smaller than that"));
-        }
-        self.prepare(&mut log)?;
-        // A round that began before knows the old size.
-        self.settle_rest(&mut log)?;
-        log.superblock.size = count * len;
-        self.segments_mut().grow(count as u32);
-        self.settle(&mut log)?;
-        self.settle_rest(&mut log)
     }
 
     /// Nothing more is written: of all that was, the last commit included, the superblock says that it was safe. Not

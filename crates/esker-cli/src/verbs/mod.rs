@@ -1,5 +1,6 @@
 //! What `esker` can do: one verb per file.
 
+mod alter;
 mod bench;
 mod bench_pack;
 mod cat;
@@ -26,7 +27,6 @@ mod spent;
 mod stat;
 mod sync;
 mod tree;
-mod tune;
 mod umount;
 mod wasi_link;
 
@@ -97,7 +97,9 @@ enum Verb {
     Check(check::Check),
     Recover(Box<recover::Recover>),
     Scrub(scrub::Scrub),
-    Tune(tune::Tune),
+    Resize(alter::Resize),
+    Label(alter::Label),
+    Tune(alter::Tune),
     Dump(dump::Dump),
     Bench(Box<bench::Bench>),
     #[command(hide = true)]
@@ -131,6 +133,8 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Check(verb) => told(verb.json, verb.run()),
         Verb::Recover(verb) => told(verb.json, verb.run()),
         Verb::Scrub(verb) => told(verb.json, verb.run()),
+        Verb::Resize(verb) => told(verb.json, verb.run()),
+        Verb::Label(verb) => told(verb.json, verb.run()),
         Verb::Tune(verb) => told(verb.json, verb.run()),
         Verb::Dump(verb) => told(verb.json, verb.run()),
         Verb::Bench(verb) => told(verb.json(), verb.run()),

@@ -134,7 +134,7 @@ impl Scrub {
         let mut done = volume.scrub().map_err(failed)?;
         done.mended += u64::from(root);
         if superblocks > 0 && !self.dry_run {
-            volume.retell(|_| ()).map_err(failed)?;
+            volume.retell().map_err(failed)?;
         }
         self.tell(&done, superblocks)
     }
