@@ -71,13 +71,16 @@ struct Settling<'a, D> {
     taken: Vec<Physical>,
     /// Stored bytes of a table, about.
     table_len: usize,
+    /// The commit as of which tables are that are written, where it is not that of the round.
+    as_of: Option<u64>,
 }
 
 impl<D: Device> Settling<'_, D> {
     /// Where so many bytes of tables can go.
     fn room(&mut self, len: u64) -> Result<(Physical, u64, u64)> {
         if len > self.volume.shape.segment_room {
-            return Err(Damage::Table.into());
+            // A root with too many rows: there may be fewer again.
+            return Err(Error::NoSpace);
         }
         if let Some((physical, at)) = self.log.tables
             && at + len <= self.volume.shape.segment_room
@@ -151,7 +154,8 @@ impl<D: Device> Settling<'_, D> {
             let mut part = vec![0; PartHead::SIZE];
             let writing = self.volume.writing();
             let top = writing.build_in(&leaves[from..end], (place.1, place.2), &mut part)?;
-            let sequence = self.log.round.as_ref().map_or(0, |round| round.begin.sequence);
+            let round = self.log.round.as_ref().map_or(0, |round| round.begin.sequence);
+            let sequence = self.as_of.unwrap_or(round);
             let holds = Holds { top: top.page, sequence, before: 0 };
             let own = (part.len() - PartHead::SIZE) as u64;
             let bytes = own + self.put(Buffer::from(&*part), place, holds)?;
@@ -245,7 +249,11 @@ impl<D: Device> Settling<'_, D> {
             let alone =
                 State { tables: vec![TableRow { layer: 0, ..table.clone() }], ..State::default() };
             let mut to = Vec::new();
-            self.merge(&alone, 0..1, &mut to)?;
+            // Of then: whoever finds it alone must not take it for newer than what came since.
+            self.as_of = Some(layer);
+            let merged = self.merge(&alone, 0..1, &mut to);
+            self.as_of = None;
+            merged?;
             step.shared.moved(&table, &to);
             step.shared.kept.extend(to.into_iter().map(|own| TableRow { layer, ..own }));
             step.old.push(table);
@@ -448,7 +456,8 @@ impl<D: Device> Volume<D> {
         self.begin_round(log);
         let before = log.tables;
         let table_len = self.table_len_of(&self.state());
-        let mut settling = Settling { volume: self, log, taken: Vec::new(), table_len };
+        let mut settling =
+            Settling { volume: self, log, taken: Vec::new(), table_len, as_of: None };
         let written = settling.written();
         let taken = std::mem::take(&mut settling.taken);
         let written = match written {

@@ -22,13 +22,19 @@ use crate::error::{Error, Result};
 use crate::leaf::Leaf;
 use crate::limits::SNAPSHOTS_MAX;
 use crate::log::Log;
+use crate::part::PartHead;
 use crate::room::{NEVER, SPARE};
+use crate::root;
 use crate::rows::{Numbers, Refs};
 use crate::stack::{Stack, State};
 use crate::volume::Volume;
 
 /// Blocks that one commit sweeps away, at most, but for the last leaf of them.
 const SWEPT: usize = 1024;
+/// Bytes of a table's rows in the root, at most, but for its key.
+const ROW_LEN: usize = 160;
+/// Bytes of the root for what else may come: names of snapshots, rows of more tables.
+const ROOT_SPARE: usize = 8 << 10;
 
 /// Why something could not be done with a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,7 +285,7 @@ impl<D: Device> Volume<D> {
             log.tried += 1;
             log.sequence = log.tried;
         }
-        let before = (self.snapshots(), self.state().sweeping);
+        let before = self.told();
         {
             let mut state = self.state_mut();
             let sequence = log.sequence;
@@ -309,7 +315,7 @@ impl<D: Device> Volume<D> {
             let mut log = self.log();
             self.snapshot(name)?;
             self.prepare(&mut log)?;
-            let before = (self.snapshots(), self.state().sweeping);
+            let before = self.told();
             {
                 let mut state = self.state_mut();
                 state.snapshots.retain(|row| row.name != name.as_bytes());
@@ -317,22 +323,42 @@ impl<D: Device> Volume<D> {
                 state.version += 1;
             }
             self.tell_snapshots(&mut log, before)?;
+            self.deleted.fetch_add(1, Ordering::AcqRel);
         }
-        Ok(self.sweep()?)
+        // It is gone. What cannot be freed now is freed when the volume is opened again.
+        let _ = self.sweep();
+        Ok(())
+    }
+
+    /// What of the state says which snapshots there are.
+    fn told(&self) -> State {
+        let state = self.state();
+        State {
+            snapshots: state.snapshots.clone(),
+            since: state.since.clone(),
+            sweeping: state.sweeping,
+            ..State::default()
+        }
     }
 
     /// Writes which snapshots there are, twice: so the superblock before the newest knows it too. Where that
     /// cannot be, all is as it was `before`.
-    fn tell_snapshots(&self, log: &mut Log, before: (Vec<SnapshotRow>, bool)) -> Result<()> {
+    fn tell_snapshots(&self, log: &mut Log, before: State) -> Result<()> {
         self.exhausted.store(NEVER, Ordering::Release);
-        let Err(error) = self.settle(log) else { return self.settle(log) };
+        let generation = log.superblock.generation;
+        let Err(error) = self.settle(log) else {
+            // It is so already; this is for the day when the newest superblock is damaged.
+            let _ = self.settle(log);
+            return Ok(());
+        };
         {
             let mut state = self.state_mut();
-            (state.snapshots, state.sweeping) = before;
+            let State { snapshots, since, sweeping, .. } = before;
+            (state.snapshots, state.since, state.sweeping) = (snapshots, since, sweeping);
             state.version += 1;
         }
         // A superblock that could not be written may be there all the same.
-        if error != Error::NoSpace {
+        if log.superblock.generation != generation {
             self.stop();
         }
         Err(error)
@@ -345,7 +371,13 @@ impl<D: Device> Volume<D> {
         let all = tables.map(|table| table.bytes).fold(0, u64::saturating_add);
         let more = all.saturating_sub(state.shared_bytes()).div_ceil(self.shape.segment_room);
         let more = usize::try_from(more).unwrap_or(usize::MAX);
-        segments.free() > self.kept_back(&state).saturating_add(SPARE).saturating_add(more)
+        // Each table that it shares may become one that only it has: the root must hold them all.
+        let shared = state.tables.iter().filter(|table| is_shared(table));
+        let rows: usize = shared.map(|table| table.key.len() + ROW_LEN).sum();
+        let root = root::encode(&state, &segments, self.writing().measure()).len();
+        let fits = (PartHead::SIZE + root + rows + ROOT_SPARE) as u64 <= self.shape.segment_room;
+        let kept = self.kept_back(&state).saturating_add(SPARE);
+        fits && segments.free() > kept.saturating_add(more)
     }
 
     /// Frees blocks that are kept and that no snapshot needs any more, some with each commit; others commit between.
@@ -353,11 +385,17 @@ impl<D: Device> Volume<D> {
     /// # Errors
     /// What the device says. The rest is freed another time then.
     pub fn sweep(&self) -> Result<()> {
-        let mut from = Some(BlockName { segment: 0, slot: 0 });
+        let first = Some(BlockName { segment: 0, slot: 0 });
+        let (mut from, mut deleted) = (first, self.deleted.load(Ordering::Acquire));
         while self.is_writable() {
             let mut log = self.log();
             if !self.state().sweeping {
                 return Ok(());
+            }
+            // What was passed over may be needed no more since another one went.
+            let now = self.deleted.load(Ordering::Acquire);
+            if deleted != now {
+                (from, deleted) = (first, now);
             }
             self.prepare(&mut log)?;
             let Some(begin) = from else { return self.end_sweep(&mut log) };

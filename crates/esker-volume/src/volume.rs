@@ -78,6 +78,8 @@ pub struct Volume<D> {
     pub(crate) room: AtomicU64,
     /// Bytes that nobody needed when no more room could be made.
     pub(crate) exhausted: AtomicU64,
+    /// How many snapshots were deleted since opening.
+    pub(crate) deleted: AtomicU64,
     /// Cannot be written any more.
     pub(crate) stopped: AtomicBool,
 }
@@ -107,6 +109,7 @@ impl<D: Device> Volume<D> {
             log: Mutex::new(log),
             room: AtomicU64::new(0),
             exhausted: AtomicU64::new(NEVER),
+            deleted: AtomicU64::new(0),
             stopped: AtomicBool::new(!options.write),
         };
         volume.measure_room(&volume.state(), &volume.segments());

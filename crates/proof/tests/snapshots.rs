@@ -260,6 +260,72 @@ fn a_full_volume_gives_its_snapshots_back() {
     churn.create(20_000).expect("there is room again");
 }
 
+/// There may be as many as the root can name, and no more: then the volume is as good as before, and each can go.
+#[test]
+fn there_are_as_many_as_the_root_can_name() {
+    let device = Arc::new(Ram::new(SIZE));
+    let mut churn = Churn::new(&device);
+    for _ in 0..600 {
+        churn.create(300).expect("room");
+    }
+    let churn = churn;
+    let name = |number: u16| format!("{number:064}");
+    let change = |round: u16| {
+        for &ino in churn.files.values().skip(usize::from(round) % 50).step_by(50) {
+            let mode = SetAttr { perm: Some(0o400 + round % 256), ..SetAttr::default() };
+            churn.fs.setattr(&Caller::ROOT, ino, &mode).expect("chmod always works");
+        }
+        churn.fs.sync().expect("a sync");
+    };
+    let mut count = 0;
+    loop {
+        change(count);
+        match churn.home().create_snapshot(&name(count)) {
+            Ok(()) => count += 1,
+            Err(SnapshotError::NoRoom) => break,
+            Err(error) => panic!("{count}: {error}"),
+        }
+        churn.home().volume().reclaim_in_time().expect("room is made");
+        assert!(count < 4096, "there is no end");
+    }
+    (0..40).for_each(|round| change(count + round));
+    assert_eq!(churn.home().findings(), [""; 0], "with {count}");
+    for number in 0..count / 2 {
+        churn.home().volume().delete_snapshot(&name(number)).expect("it goes");
+    }
+    change(count);
+    churn.home().create_snapshot("again").expect("there is room again");
+    assert_eq!(churn.home().findings(), [""; 0]);
+    println!("{count} snapshots");
+}
+
+/// Several are deleted at once: nothing is kept for none.
+#[test]
+fn what_is_deleted_at_once_is_freed() {
+    let device = Arc::new(Ram::new(SIZE));
+    let mut churn = Churn::new(&device);
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        for _ in 0..500 {
+            churn.create(600).expect("room");
+        }
+        churn.fs.sync().expect("a sync");
+        churn.home().create_snapshot(name).expect("a snapshot");
+    }
+    for number in churn.files.keys().copied().collect::<Vec<_>>() {
+        churn.remove(number);
+    }
+    churn.fs.sync().expect("a sync");
+    let volume = churn.home().volume();
+    std::thread::scope(|scope| {
+        for name in names {
+            scope.spawn(|| volume.delete_snapshot(name).expect("it goes"));
+        }
+    });
+    assert_eq!(churn.home().findings(), [""; 0]);
+    assert_eq!(churn.live().0, 0, "something is kept");
+}
+
 /// Names that cannot be, that are there, or not.
 #[test]
 fn names_are_told_apart() {
