@@ -14,6 +14,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use esker::attr::device_parts;
+use esker::limits::NAME_LEN_MAX;
 use esker::store::View;
 use esker::{Attr, Ino, Kind};
 use esker_image::pack::xattrs;
@@ -29,6 +30,8 @@ use crate::failure::said;
 const SPANS_SHOWN: usize = 8;
 /// Bytes that are moved at a time.
 const CHUNK: usize = 1 << 20;
+/// Endings that are tried for a damaged file.
+const ASIDE_MAX: u32 = 1000;
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const NEW: OFlags = OFlags::CREATE
     .union(OFlags::EXCL)
@@ -368,8 +371,9 @@ impl Copier<'_> {
             Ok(lost) if lost.is_empty() => Ok(()),
             Ok(lost) => {
                 // Nothing wrong under a right name.
-                let damaged = c_name(&[name.as_bytes(), b".damaged"].concat())?;
-                rustix::fs::renameat(fd, name, fd, &damaged)?;
+                if set_aside(fd, name).is_err() {
+                    let _ = rustix::fs::unlinkat(fd, name, AtFlags::empty());
+                }
                 Err(Trouble::Lost(lost))
             }
             Err(trouble) => {
@@ -539,4 +543,19 @@ impl Copier<'_> {
         let file = File::from(level.fd.try_clone()?);
         self.attributes(&file, level.ino, &level.attr)
     }
+}
+
+/// Gives a damaged file an ending that says so, and takes nobody's name for that.
+fn set_aside(fd: &OwnedFd, name: &CString) -> Result<(), Trouble> {
+    for number in 0..ASIDE_MAX {
+        let end = if number == 0 { ".damaged".to_owned() } else { format!(".damaged.{number}") };
+        let own = name.as_bytes();
+        let head = &own[..own.len().min(NAME_LEN_MAX - end.len())];
+        let to = c_name(&[head, end.as_bytes()].concat())?;
+        let there = rustix::fs::statat(fd, &to, AtFlags::SYMLINK_NOFOLLOW);
+        if there.is_err_and(|errno| errno == Errno::NOENT) {
+            return Ok(rustix::fs::renameat(fd, name, fd, &to)?);
+        }
+    }
+    Err(Errno::EXIST.into())
 }

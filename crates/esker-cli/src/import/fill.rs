@@ -278,7 +278,9 @@ impl<'a, S: Store> Filler<'a, S> {
 /// What to do about a refusal by the file system that is being filled.
 pub fn remedy(error: Error) -> &'static str {
     match error {
-        Error::NoSpace | Error::NoMemory => "give it more room with -o size=",
+        Error::NoSpace | Error::NoMemory => {
+            "give it more room: -o size= of a mount, --size of a volume"
+        }
         Error::FileTooBig => "allow larger files with -o file_size=",
         _ => "leave it out of the source",
     }

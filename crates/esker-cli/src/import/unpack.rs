@@ -48,7 +48,7 @@ pub fn unpack<S: Store>(
 ) -> Outcome<Filled> {
     let count = Rc::new(Cell::new(0));
     let plain = plain(Counted { input, count: count.clone() }, from, "mount --from - ...")?;
-    let failure = |refusal: Refusal| explain(from, &refusal, "nothing was mounted");
+    let failure = |refusal: Refusal| explain(from, &refusal, "nothing is left of it");
     let mut unpacker = Unpacker {
         filler: Filler::new(fs),
         archive: Archive::new(plain),

@@ -70,7 +70,7 @@ pub struct Tune {
     #[arg(value_name = "FILE|DEVICE")]
     target: PathBuf,
     /// none, lz4, zstd or zstd:LEVEL
-    #[arg(long, value_name = "CODEC", value_parser = setting, required_unless_present = "reserve")]
+    #[arg(long, value_name = "CODEC", value_parser = setting)]
     compress: Option<Setting>,
     /// How much is kept back: bytes, or a share as in 5%
     #[arg(long, value_name = "SIZE|N%", value_parser = reserve)]
@@ -139,6 +139,10 @@ impl Label {
 impl Tune {
     /// Changes it.
     pub fn run(&self) -> Outcome {
+        if self.compress.is_none() && self.reserve.is_none() {
+            let remedy = "give --compress or --reserve";
+            return Err(Failure::new(Exit::Usage, "nothing to change", remedy));
+        }
         let size = volumes::look(&self.target)?.shape().size;
         let reserve = self.reserve.map(|reserve| reserve.checked_of(size)).transpose()?;
         let change = Change { reserve, setting: self.compress, ..Change::default() };

@@ -17,7 +17,7 @@ use esker_volume::mkfs::segment_len;
 use esker_volume::{Making, make};
 use serde_json::json;
 
-use super::say;
+use super::{is_same, say};
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::import::{Filled, Request, import};
 use crate::options::Options;
@@ -188,7 +188,10 @@ fn known(head: &[u8]) -> Option<&'static str> {
 impl Mkfs {
     /// Makes it.
     pub fn run(&self) -> Outcome {
-        let is_new = !self.target.exists();
+        if let Some(from) = &self.from {
+            self.look_at(from)?;
+        }
+        let is_new = std::fs::symlink_metadata(&self.target).is_err();
         let made = self.make().and_then(|made| Ok((made, self.fill()?)));
         if made.is_err() && is_new {
             // What is of no use is not left behind.
@@ -215,6 +218,22 @@ impl Mkfs {
             ));
         }
         filled.iter().for_each(Filled::warn);
+        Ok(())
+    }
+
+    /// What it is filled from is there, and is not what it is made on.
+    fn look_at(&self, from: &Path) -> Outcome {
+        if from == Path::new("-") {
+            return Ok(());
+        }
+        let there = from.metadata().map_err(|error| {
+            let what = format!("cannot read --from ({})", said(&error));
+            Failure::at(Exit::Source, &what, from, "give something that exists")
+        })?;
+        if is_same(&there, &self.target) {
+            let what = "it cannot be filled from itself";
+            return Err(Failure::at(Exit::Usage, what, from, "name another file"));
+        }
         Ok(())
     }
 

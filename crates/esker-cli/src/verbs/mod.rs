@@ -31,10 +31,12 @@ mod umount;
 mod wasi_link;
 
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use clap::{Parser, Subcommand};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 pub use mount::BY_MOUNT8;
 pub use sync::sync as handed_over;
 
@@ -154,6 +156,20 @@ fn told(json: bool, outcome: Outcome) -> Outcome {
         }
     }
     outcome
+}
+
+/// Whether a path leads to what this is of.
+fn is_same(one: &std::fs::Metadata, path: &Path) -> bool {
+    path.metadata().is_ok_and(|other| (one.dev(), one.ino()) == (other.dev(), other.ino()))
+}
+
+/// What is read is not what is written: an output that would take its place.
+fn spare(source: &Path, output: &Path) -> Outcome {
+    if source.metadata().is_ok_and(|one| is_same(&one, output)) {
+        let what = "that is what is read";
+        return Err(Failure::at(Exit::Usage, what, output, "name another output"));
+    }
+    Ok(())
 }
 
 /// A failure for a machine: one line of JSON on standard output.

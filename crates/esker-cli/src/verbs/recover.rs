@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -79,6 +79,9 @@ fn paths(all: &[Vec<u8>]) -> Vec<String> {
 impl Recover {
     /// Recovers.
     pub fn run(&self) -> Outcome {
+        if let Some(output) = &self.report {
+            super::spare(&self.source, output)?;
+        }
         let (view, found) = self.left()?;
         let start = images::find(&*view, &Place { image: self.source.clone(), path: Vec::new() })?;
         let len = std::fs::metadata(&self.source).map_or(0, |meta| meta.len());
@@ -106,6 +109,11 @@ impl Recover {
     /// What is left of whatever it is.
     fn left(&self) -> Outcome<Left> {
         let mut head = [0; 16];
+        let kind = self.source.metadata().map(|meta| meta.file_type());
+        if kind.is_ok_and(|kind| !kind.is_file() && !kind.is_block_device()) {
+            let what = "neither a file nor a block device";
+            return Err(Failure::at(Exit::Source, what, &self.source, "name one"));
+        }
         let read = File::open(&self.source).and_then(|file| file.read_at(&mut head, 0));
         read.map_err(|error| {
             let what = format!("cannot read it ({})", said(&error));
@@ -174,8 +182,7 @@ impl Recover {
         } else {
             say(&summary);
         }
-        let lacks = own.lost_commit.is_some() || own.nameless > 0;
-        if lines.is_empty() && !lacks {
+        if lines.is_empty() && !own.has_gaps() {
             return Ok(());
         }
         let exit = if done.damaged || own.has_gaps() { Exit::Damaged } else { Exit::Partly };
@@ -199,6 +206,10 @@ impl Recover {
         }
         if let Some(lost) = own.lost_commit {
             let _ = write!(text, "; commits up to {lost} are lost in part");
+        }
+        if own.lost_ranges > 0 {
+            let what = "what they held is not there, extended attributes too";
+            let _ = write!(text, "\n  {} ranges of tables are lost: {what}", own.lost_ranges);
         }
         let _ = write!(
             text,

@@ -38,6 +38,7 @@ pub struct Report {
 impl Report {
     /// Writes it.
     pub fn run(&self) -> Outcome {
+        super::spare(&self.image, &self.output)?;
         let name = self.image.file_name().unwrap_or_default().to_string_lossy();
         if volumes::is_volume(&self.image) {
             let volume = volumes::look(&self.image)?;

@@ -40,6 +40,8 @@ struct Linking<'a> {
     /// Names and places as they are to be.
     new: Recent,
     next: u64,
+    /// Of names that several wanted: how many numbers were tried.
+    tried: BTreeMap<(Ino, Vec<u8>), u64>,
     /// What has a name.
     named: BTreeSet<Ino>,
     links: Links,
@@ -64,9 +66,11 @@ impl Linking<'_> {
 
     /// Gives something a name; which, if that is taken.
     fn name(&mut self, dir: Ino, name: &[u8], ino: Ino, kind: Kind) -> Vec<u8> {
-        let (mut own, mut number) = (name.to_vec(), 0);
+        let mut own = name.to_vec();
         while self.new.names.contains_key(&(dir, own.clone())) {
-            number += 1;
+            // Many may want the same: each goes on where the one before found a place.
+            let number = self.tried.entry((dir, name.to_vec())).or_insert(0);
+            *number += 1;
             own = with_end(name, format!(".{number}").as_bytes());
         }
         let seq = self.next;
@@ -82,7 +86,12 @@ impl Linking<'_> {
     fn walk(&mut self, dir: Ino, path: Vec<u8>) {
         let mut todo = VecDeque::from([(dir, path)]);
         while let Some((dir, path)) = todo.pop_front() {
-            for (name, ino) in self.entries.remove(&dir).unwrap_or_default() {
+            let mut entries = self.entries.remove(&dir).unwrap_or_default();
+            // What is sure has its name before anything else can take that.
+            entries.sort_by_cached_key(|(name, ino)| {
+                self.all.older_names.contains(&(dir, name.clone())) || self.all.older.contains(ino)
+            });
+            for (name, ino) in entries {
                 let below = [&path[..], b"/", &name].concat();
                 let Some(kind) = self.kind(ino) else {
                     self.links.lost.push(below);
@@ -204,6 +213,7 @@ pub(super) fn link(all: &mut All, keep_older: bool) -> Links {
         entries,
         new: Recent::default(),
         next: Cursor::FIRST.0,
+        tried: BTreeMap::new(),
         named: BTreeSet::new(),
         links: Links::default(),
     };

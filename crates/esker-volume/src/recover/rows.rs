@@ -259,6 +259,7 @@ impl All {
         for ((ino, name), value) in older.xattrs {
             if value.is_some() && lost.hold(&key::xattr(ino, &name)) {
                 own.xattrs.entry((ino, name)).or_insert(value);
+                self.older.insert(ino);
             }
         }
         // These never change.

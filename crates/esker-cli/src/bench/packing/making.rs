@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::super::stop;
 use super::super::target::this_program;
 use super::Subject;
+use super::tree::Tree;
 use crate::failure::{Exit, Failure, Outcome, said, shown};
 
 /// What it cost to pack a tree.
@@ -31,8 +32,12 @@ impl Making {
         json!({ "stored": stored, "wall": wall, "cpu": cpu, "memory": memory })
     }
 
-    fn from_json(text: &str) -> Option<Self> {
+    /// What was kept, if it is of this tree.
+    fn from_json(text: &str, of: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
+        if value["of"] != of {
+            return None;
+        }
         let seconds = |name: &str| value[name].as_f64();
         Some(Self {
             stored: value["stored"].as_u64()?,
@@ -44,19 +49,23 @@ impl Making {
 }
 
 /// Packs. A file that was `kept` by an earlier run is not made again: what it cost stands beside it.
-pub fn make(subject: &Subject, tree: &Path, file: &Path, kept: bool) -> Outcome<Making> {
+pub fn make(subject: &Subject, tree: &Tree, file: &Path, kept: bool) -> Outcome<Making> {
     let beside = beside(file);
+    // Another tree of the same name, or one that has changed, is packed anew.
+    let of = format!("{}: {} files, {} bytes", tree.path.display(), tree.files.len(), tree.bytes);
     let known = fs::read_to_string(&beside).ok().filter(|_| kept && file.exists());
-    if let Some(making) = known.as_deref().and_then(Making::from_json) {
+    if let Some(making) = known.as_deref().and_then(|known| Making::from_json(known, &of)) {
         return Ok(making);
     }
     if let Some(program) = subject.program().filter(|program| !is_installed(program)) {
         return Err(Failure::new(Exit::Failed, format!("{program} is not installed"), ""));
     }
     let _ = fs::remove_file(file);
-    let making = spent(subject, tree, file).inspect_err(|_| drop(fs::remove_file(file)))?;
+    let making = spent(subject, &tree.path, file).inspect_err(|_| drop(fs::remove_file(file)))?;
     if kept {
-        fs::write(&beside, making.json().to_string()).map_err(|error| {
+        let mut all = making.json();
+        all["of"] = json!(of);
+        fs::write(&beside, all.to_string()).map_err(|error| {
             let what = format!("cannot keep what was measured ({})", said(&error));
             Failure::at(Exit::Failed, &what, &beside, "")
         })?;

@@ -102,7 +102,12 @@ pub fn run(plan: &Plan, tell: &mut dyn Tell) -> Outcome<Report> {
     let mut stage = Stage { plan, tell, place: place.path(), step: 0, notes: Vec::new() };
     let mut trees = Vec::new();
     for path in &plan.trees {
-        trees.push(stage.tree(path)?);
+        let packed = stage.tree(path)?;
+        if trees.iter().any(|other: &Packed| other.name == packed.name) {
+            let what = "two trees have the same name";
+            return Err(Failure::at(Exit::Usage, what, path, "give one another name"));
+        }
+        trees.push(packed);
     }
     let notes = stage.notes;
     Ok(Report { conditions, is_complete: notes.is_empty(), notes, trees })
@@ -135,7 +140,7 @@ impl Stage<'_> {
         for subject in &self.plan.subjects {
             self.step(&format!("{subject} packs {}", tree.name));
             let file = self.file(&tree, subject);
-            match making::make(subject, path, &file, self.plan.images.is_some()) {
+            match making::make(subject, &tree, &file, self.plan.images.is_some()) {
                 Ok(making) => made
                     .push((Row { subject: subject.clone(), making, readings: Vec::new() }, file)),
                 Err(failure) => self.left_out(subject, &tree, &failure)?,

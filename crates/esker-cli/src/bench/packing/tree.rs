@@ -15,6 +15,8 @@ const SEED: u64 = 7;
 
 /// A tree.
 pub struct Tree {
+    /// Where it is.
+    pub path: PathBuf,
     /// The last part of its path.
     pub name: String,
     /// Paths in it and lengths of its files, in the order of their paths.
@@ -30,8 +32,8 @@ impl Tree {
             Failure::at(Exit::Source, &format!("cannot read the tree ({})", said(&error)), path, "")
         };
         let mut files = Vec::new();
-        let name = path.canonicalize().map_err(unable)?;
-        let name = name.file_name().unwrap_or(OsStr::new("tree")).to_string_lossy().into_owned();
+        let whole = path.canonicalize().map_err(unable)?;
+        let name = whole.file_name().unwrap_or(OsStr::new("tree")).to_string_lossy().into_owned();
         each(path, &mut |at, metadata| {
             if metadata.is_file() {
                 let own = at.strip_prefix(path).unwrap_or(at).to_owned();
@@ -44,7 +46,7 @@ impl Tree {
         if bytes == 0 {
             return Err(Failure::at(Exit::Source, "nothing to pack: no bytes in", path, ""));
         }
-        Ok(Self { name, files, bytes })
+        Ok(Self { path: whole, name, files, bytes })
     }
 
     /// Places of pieces, spread over all of its bytes.
