@@ -3,47 +3,17 @@
 mod common;
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use common::{ESKER, Scratch, can_mount, can_switch_user};
+use common::lab::{Lab, fails, succeeds, told};
+use common::{ESKER, can_mount, can_switch_user};
 use serde_json::Value;
 
-struct Lab(Scratch);
-
-impl Lab {
-    fn new() -> Self {
-        let scratch = Scratch::new();
-        ["mnt", "then"].iter().for_each(|name| drop(scratch.dir(name)));
-        let lab = Self(scratch);
-        succeeds(&["mkfs", &lab.path("disk.vol"), "--size", "64M"]);
-        lab
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path(name).to_string_lossy().into_owned()
-    }
-}
-
-fn run(words: &[&str]) -> Output {
-    Command::new(ESKER).args(words).output().expect("esker runs")
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
-}
-
-fn succeeds(words: &[&str]) -> String {
-    let output = run(words);
-    assert!(output.status.success(), "{words:?}: {}", told(&output));
-    told(&output)
-}
-
-/// It fails with this status, and says all of this.
-fn fails(words: &[&str], status: i32, parts: &[&str]) {
-    let output = run(words);
-    let text = told(&output);
-    assert_eq!(output.status.code(), Some(status), "{words:?}: {text}");
-    parts.iter().for_each(|part| assert!(text.contains(part), "{words:?}: {text} lacks {part}"));
+/// With a volume in it.
+fn lab() -> Lab {
+    let lab = Lab::new(&["mnt", "then"]);
+    succeeds(&["mkfs", &lab.path("disk.vol"), "--size", "64M"]);
+    lab
 }
 
 fn listed(target: &str) -> Vec<Value> {
@@ -54,7 +24,7 @@ fn listed(target: &str) -> Vec<Value> {
 
 #[test]
 fn a_volume_that_is_not_mounted_has_snapshots() {
-    let lab = Lab::new();
+    let lab = lab();
     let disk = lab.path("disk.vol");
     assert!(succeeds(&["snapshot", "list", &disk]).contains("no snapshots"));
     assert!(succeeds(&["snapshot", "create", &disk, "one"]).contains("made the snapshot one"));
@@ -79,7 +49,7 @@ fn a_mounted_volume_has_snapshots() {
     if !can_mount() {
         return;
     }
-    let lab = Lab::new();
+    let lab = lab();
     let (disk, mnt, then) = (lab.path("disk.vol"), lab.path("mnt"), lab.path("then"));
     succeeds(&["mount", &disk, &mnt]);
     fs::write(format!("{mnt}/f"), "as it was").expect("written");
@@ -126,7 +96,7 @@ fn only_those_are_answered_who_may_ask() {
     if !can_mount() || !can_switch_user() {
         return;
     }
-    let lab = Lab::new();
+    let lab = lab();
     let (disk, mnt, then) = (lab.path("disk.vol"), lab.path("mnt"), lab.path("then"));
     succeeds(&["mount", "mem:", &then]);
     fails(&["snapshot", "create", &then, "x"], 2, &["not a volume"]);

@@ -5,49 +5,14 @@ mod common;
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use common::{ESKER, Scratch, can_mount};
-
-struct Lab(Scratch);
-
-impl Lab {
-    fn new() -> Self {
-        let scratch = Scratch::new();
-        scratch.dir("mnt");
-        Self(scratch)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path(name).to_string_lossy().into_owned()
-    }
-}
-
-fn run(words: &[&str]) -> Output {
-    Command::new(ESKER).args(words).output().expect("esker runs")
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
-}
-
-fn succeeds(words: &[&str]) -> String {
-    let output = run(words);
-    assert!(output.status.success(), "{words:?}: {}", told(&output));
-    told(&output)
-}
-
-/// It fails with this status, and says all of this.
-fn fails(words: &[&str], status: i32, parts: &[&str]) {
-    let output = run(words);
-    let text = told(&output);
-    assert_eq!(output.status.code(), Some(status), "{words:?}: {text}");
-    parts.iter().for_each(|part| assert!(text.contains(part), "{words:?}: {text} lacks {part}"));
-}
+use common::lab::{Lab, fails, succeeds, told};
+use common::{ESKER, can_mount};
 
 #[test]
 fn a_volume_is_made_with_what_was_asked_for() {
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let disk = lab.path("disk.vol");
     fails(&["mkfs", &disk], 2, &["give --size"]);
     fails(&["mkfs", &disk, "--size", "100K"], 2, &["100.0 KiB is too small", "128.0 KiB", "12"]);
@@ -71,7 +36,7 @@ fn a_volume_is_made_with_what_was_asked_for() {
 
 #[test]
 fn what_is_no_volume_or_damaged_is_refused_by_name() {
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let disk = lab.path("disk.vol");
     fs::write(&disk, [7; 5000]).expect("written");
     for verb in ["dump", "info", "check", "ls"] {
@@ -104,7 +69,7 @@ fn a_mounted_volume_keeps_what_it_was_given() {
     if !can_mount() {
         return;
     }
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
     succeeds(&["mkfs", &disk, "--size", "64M"]);
     succeeds(&["mount", &disk, &mnt]);
@@ -151,7 +116,7 @@ fn used(disk: &str) -> u64 {
 /// Words that would do nothing are refused by name, with what to do instead.
 #[test]
 fn options_that_do_not_fit_are_refused() {
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
     succeeds(&["mkfs", &disk, "--size", "16M"]);
     for (word, remedy) in [("uid=5", "chown(1)"), ("mode=700", "chmod(1)"), ("size=1G", "dirty=")] {
@@ -167,7 +132,7 @@ fn options_that_do_not_fit_are_refused() {
 
 #[test]
 fn a_reserve_is_not_shown_as_free() {
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let disk = lab.path("disk.vol");
     let free = |reserve: &str| {
         succeeds(&["mkfs", &disk, "--force", "--size", "64M", "--reserve", reserve]);
@@ -185,7 +150,7 @@ fn what_is_new_is_compressed_as_the_mount_says() {
     if !can_mount() {
         return;
     }
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
     succeeds(&["mkfs", &disk, "--size", "64M"]);
     let more = |options: &[&str], name: &str| {
@@ -206,7 +171,7 @@ fn a_volume_in_which_nothing_changes_is_not_written() {
     if !can_mount() {
         return;
     }
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
     succeeds(&["mkfs", &disk, "--size", "16M"]);
     succeeds(&["mount", &disk, &mnt]);
@@ -231,7 +196,7 @@ fn nothing_comes_back_of_an_earlier_volume_of_the_same_name() {
     if !can_mount() {
         return;
     }
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
     let making = ["mkfs", &disk, "--force", "--size", "16M"];
     let again = ["--uuid", "01234567-89ab-cdef-0123-456789abcdef"];
@@ -254,7 +219,7 @@ fn nothing_comes_back_of_an_earlier_volume_of_the_same_name() {
 /// Under the names that mount(8), fsck(8) and mkfs(8) look for, from where the volume lies, with their exit statuses.
 #[test]
 fn helpers_answer_as_those_who_call_them_expect() {
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let helper = |name: &str, words: &[&str]| {
         let link = lab.path(name);
         if !Path::new(&link).exists() {
@@ -323,7 +288,7 @@ fn umount8_and_sync1_of_a_block_device_wait() {
     if !can_mount() {
         return;
     }
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let (file, mnt) = (lab.path("disk"), lab.path("mnt"));
     fs::File::create(&file).and_then(|file| file.set_len(64 << 20)).expect("a file");
     let Some(device) = Loop::new(&[&file]) else {
@@ -357,7 +322,7 @@ fn a_read_only_device_is_mounted_to_be_read() {
     if !can_mount() {
         return;
     }
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let (file, mnt) = (lab.path("disk"), lab.path("mnt"));
     succeeds(&["mkfs", &file, "--size", "16M"]);
     let Some(device) = Loop::new(&["-r", &file]) else {
@@ -377,7 +342,7 @@ fn a_read_only_mount_writes_nothing() {
     if !can_mount() {
         return;
     }
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
     succeeds(&["mkfs", &disk, "--size", "16M"]);
     succeeds(&["mount", &disk, &mnt]);
@@ -395,7 +360,7 @@ fn a_read_only_mount_writes_nothing() {
 
 #[test]
 fn a_volume_grows_and_gets_another_name() {
-    let lab = Lab::new();
+    let lab = Lab::new(&["mnt"]);
     let disk = lab.path("disk.vol");
     succeeds(&["mkfs", &disk, "--size", "16M", "--label", "old", "--from", &lab.path(".")]);
     let holds = succeeds(&["ls", &disk]);

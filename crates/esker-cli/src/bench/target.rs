@@ -108,17 +108,19 @@ impl Target {
 
     /// Memory that its daemon holds, in bytes; nothing for what has no daemon of ours.
     pub fn resident(&self) -> Option<u64> {
-        let pid = self.daemon.as_ref()?.id();
-        let sums = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-        let line = sums.lines().find_map(|line| line.strip_prefix("Rss:"))?;
-        Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
+        self.told("smaps_rollup", "Rss:")
     }
 
     /// The same at most so far.
     pub fn most_resident(&self) -> Option<u64> {
+        self.told("status", "VmHWM:")
+    }
+
+    /// What the kernel tells of its daemon under a name, in bytes.
+    fn told(&self, file: &str, name: &str) -> Option<u64> {
         let pid = self.daemon.as_ref()?.id();
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
     }
 

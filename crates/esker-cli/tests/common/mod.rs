@@ -5,6 +5,7 @@
 //! `ESKER_CI=1` it fails instead, so that nothing is left out unseen.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod lab;
 pub mod picture;
 pub mod rich;
 pub mod tar;

@@ -98,19 +98,26 @@ pub fn run(plan: &Plan, tell: &mut dyn Tell) -> Outcome<Report> {
     })?;
     let mut conditions = conditions::of_machine();
     conditions.extend(plan.conditions.iter().cloned());
+    let walked = walked(&plan.trees)?;
     let place = place::Place::make(&plan.scratch)?;
     let mut stage = Stage { plan, tell, place: place.path(), step: 0, notes: Vec::new() };
-    let mut trees = Vec::new();
-    for path in &plan.trees {
-        let packed = stage.tree(path)?;
-        if trees.iter().any(|other: &Packed| other.name == packed.name) {
+    let trees = walked.into_iter().map(|tree| stage.tree(tree)).collect::<Outcome<_>>()?;
+    let notes = stage.notes;
+    Ok(Report { conditions, is_complete: notes.is_empty(), notes, trees })
+}
+
+/// All trees, before any is packed: their names tell their images apart.
+fn walked(paths: &[PathBuf]) -> Outcome<Vec<Tree>> {
+    let mut trees: Vec<Tree> = Vec::new();
+    for path in paths {
+        let tree = Tree::walk(path)?;
+        if trees.iter().any(|other| other.name == tree.name) {
             let what = "two trees have the same name";
             return Err(Failure::at(Exit::Usage, what, path, "give one another name"));
         }
-        trees.push(packed);
+        trees.push(tree);
     }
-    let notes = stage.notes;
-    Ok(Report { conditions, is_complete: notes.is_empty(), notes, trees })
+    Ok(trees)
 }
 
 /// A run on its way.
@@ -134,8 +141,7 @@ impl Stage<'_> {
         self.step += 1;
     }
 
-    fn tree(&mut self, path: &Path) -> Outcome<Packed> {
-        let tree = Tree::walk(path)?;
+    fn tree(&mut self, tree: Tree) -> Outcome<Packed> {
         let mut made = Vec::new();
         for subject in &self.plan.subjects {
             self.step(&format!("{subject} packs {}", tree.name));
