@@ -26,6 +26,9 @@ pub(crate) trait Sees {
 /// Entries that are looked up at a time.
 const ENTRIES: usize = 64;
 
+/// Pieces of a file that one look for data walks through.
+const RUNS_MAX: usize = 64;
+
 type Refused = crate::error::Error;
 
 const fn refused(error: Refused) -> Error {
@@ -159,14 +162,15 @@ impl<D: Device> Stack<'_, D> {
         if !row.inline.is_empty() {
             return Ok(Span::new(at, size));
         }
-        let (mut place, mut first) = (at, None);
-        while place < size {
+        let (mut place, mut first, mut runs) = (at, None, 0);
+        while place < size && runs < RUNS_MAX {
             let run = self.run(ino, place).map_err(refused)?;
             match (run.place, first) {
                 (Some(_), None) => first = Some(place),
                 (None, Some(_)) => break,
                 _ => {}
             }
+            runs += usize::from(first.is_some());
             place = run.end().min(size);
         }
         Ok(first.and_then(|first| Span::new(first, place)))

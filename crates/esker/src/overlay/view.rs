@@ -117,27 +117,16 @@ impl<U: Store, L: View> View for Overlay<U, L> {
         if self.is_above(ino) {
             return self.upper.next_data(ino, at);
         }
-        let mut run: Option<Span> = None;
-        loop {
-            let from = run.map_or(at, Span::end);
-            let (above, below) =
-                (self.upper.next_data(ino, from)?, self.next_data_below(ino, from)?);
-            let next = match (above, below) {
-                (Some(above), Some(below)) if below.start() < above.start() => Some(below),
-                (Some(above), Some(below)) if below.start() == above.start() => {
-                    Some(if below.end() > above.end() { below } else { above })
-                }
-                (None, below) => below,
-                (above, _) => above,
-            };
-            run = match (run, next) {
-                (None, Some(next)) => Some(next),
-                (Some(known), Some(next)) if next.start() == known.end() => {
-                    Span::new(known.start(), next.end())
-                }
-                (known, _) => return Ok(known),
-            };
+        let above = self.upper.next_data(ino, at)?;
+        if above.is_some_and(|above| above.start() == at) {
+            return Ok(above);
         }
+        let below = self.next_data_below(ino, at)?;
+        Ok(match (above, below) {
+            (Some(above), Some(below)) if below.start() < above.start() => Some(below),
+            (None, below) => below,
+            (above, _) => above,
+        })
     }
 
     fn xattr(&self, ino: Ino, name: XattrName<'_>, target: &mut Vec<u8>) -> Result<()> {

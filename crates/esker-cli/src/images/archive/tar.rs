@@ -119,7 +119,10 @@ fn sparse(image: &dyn View, node: &Node) -> Result<Option<Sparse>, Stop> {
     }
     let (mut runs, mut at) = (Vec::new(), 0);
     while let Some(run) = image.next_data(node.ino, at)? {
-        runs.push((run.start(), run.len()));
+        match runs.last_mut() {
+            Some((start, len)) if *start + *len == run.start() => *len += run.len(),
+            _ => runs.push((run.start(), run.len())),
+        }
         at = run.end();
     }
     if at < node.attr.size {
