@@ -5,8 +5,9 @@
 #   sudo scripts/bench.sh [NAME...]
 #
 # NAME is one of: directories million append fio trees memory disks volumes transports library peers; all of
-# them, an hour and a half, where none is given (peers are built with Go). Or packs, which takes an hour more: trees from
-# public registries, packed at every level and by other tools, and read again. Files go through the kernel's caches:
+# them, an hour and a half, where none is given (peers are built with Go). Or storing: what reaches a device, counted, some
+# minutes. Or packs, which takes an hour more: trees from public registries, packed at every level and by other
+# tools, and read again. Files go through the kernel's caches:
 # without root nothing is cold.
 #
 #   ESKER_ROUNDS       how often each (default 3)
@@ -25,9 +26,9 @@ cd "$here"
 names=(directories million append fio trees memory disks volumes transports library peers)
 [ $# -gt 0 ] || set -- "${names[@]}"
 for name in "$@"; do
-    case " ${names[*]} packs " in
+    case " ${names[*]} storing packs " in
         *" $name "*) ;;
-        *) echo "esker: no such measurement: $name: there are ${names[*]} packs" >&2; exit 2 ;;
+        *) echo "esker: no such measurement: $name: there are ${names[*]} storing packs" >&2; exit 2 ;;
     esac
 done
 
@@ -108,6 +109,9 @@ for name in "$@"; do
             measure "Beside other file systems in memory" dir append fio --on mem: {} --files 1K,10K \
                 --bytes 16M
             through=() ;;
+        storing)
+            "$target/release/esker" bench volume --markdown "$page" --title "What reaches a device" \
+                >/dev/null || incomplete="$incomplete, storing" ;;
         packs)
             data=${ESKER_DATA:-target/data}
             mkdir -p "$data/images"

@@ -443,3 +443,52 @@ fn what_cannot_be_packed_is_told() {
     assert_eq!(pack(&[empty.to_str().unwrap()]).status.code(), Some(4));
     nothing_left(&scratch);
 }
+
+#[test]
+fn what_reaches_a_device_is_counted() {
+    if !can_mount() || !Path::new("/dev/loop-control").exists() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let volume = |words: &[&str]| {
+        let mut command = Command::new(ESKER);
+        command.args(["bench", "volume", "--json", "--size", "512M", "--scratch"]);
+        command.arg(scratch.path(".")).arg("--images").arg(scratch.path("."));
+        command.args(words).stdin(Stdio::null()).output().unwrap()
+    };
+    let works = ["16Kx10", "16Kx10/pass", "overwrite:4M"];
+    let random = ["--data", "random", "--on", "esker", "--on", "esker:block=4K,compress=none"];
+    let told = report(&volume(&[&works[..], &random].concat()), 0);
+    let rows = told["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 6);
+    let figure = |row: usize, act: &str, name: &str| {
+        let value = &rows[row]["acts"][act]["traffic"][name];
+        value.as_u64().unwrap_or_else(|| panic!("no {name} of {act} in {}", rows[row]))
+    };
+    for row in 0..2 {
+        assert_eq!(rows[row]["acts"]["create"]["logical"].as_u64(), Some(160 << 10));
+        assert!(figure(row, "create", "written") > 160 << 10, "random bytes take their room");
+        assert!(figure(row, "read", "read") > 160 << 10, "nothing was left in a cache");
+        assert!((1..160 << 10).contains(&figure(row, "delete", "written")));
+        let (once, often) =
+            (figure(row, "create", "flushes"), figure(row + 2, "create", "flushes"));
+        assert!(once > 0 && often >= once + 3, "{once} flushes, and {often} with three syncs more");
+        assert_eq!(rows[row + 4]["acts"]["overwrite"]["syncs"].as_u64(), Some(3));
+        assert!(figure(row + 4, "overwrite", "written") >= 64 * 4096);
+    }
+    let odd = report(&volume(&["16Kx10", "--on", "esker", "--on", "esker:no-such"]), 1);
+    noted(&odd, &["on esker --no-such left out", "no-such"]);
+    for words in [
+        &["16Kx10", "--on", "zfs"][..],
+        &["5x5"],
+        &["--data", "text"],
+        &["--size", "1M"],
+        &["--device", "/dev/null"],
+        &["--device", "/dev/null", "--erase"],
+    ] {
+        let mut command = Command::new(ESKER);
+        let output = command.args(["bench", "volume"]).args(words).stdin(Stdio::null()).output();
+        assert_eq!(output.unwrap().status.code(), Some(2), "{words:?}");
+    }
+    nothing_left(&scratch);
+}

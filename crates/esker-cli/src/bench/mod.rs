@@ -16,6 +16,7 @@ pub mod section;
 pub mod spec;
 pub mod stats;
 pub mod stop;
+pub mod storing;
 pub mod target;
 pub mod workloads;
 

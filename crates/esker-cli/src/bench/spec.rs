@@ -35,6 +35,8 @@ pub enum Spec {
     Image(PathBuf, String),
     /// The same of a kernel file system of this kind.
     Packed(&'static str, PathBuf),
+    /// A kernel file system of this kind on a device, to be mounted with these options: never named either.
+    Device(&'static str, PathBuf, &'static str),
     /// A directory that is there already.
     Directory(PathBuf),
 }
@@ -123,9 +125,10 @@ impl fmt::Display for Spec {
             Self::Library => ("library", ""),
             Self::Tmpfs => ("tmpfs", ""),
             Self::Loop(kind) => return write!(f, "{kind}-loop"),
-            Self::Image(path, _) | Self::Packed(_, path) | Self::Directory(path) => {
-                return f.write_str(&path_shown(path));
-            }
+            Self::Image(path, _)
+            | Self::Packed(_, path)
+            | Self::Device(_, path, _)
+            | Self::Directory(path) => return f.write_str(&path_shown(path)),
         };
         f.write_str(name)?;
         if words.is_empty() { Ok(()) } else { write!(f, ",{words}") }

@@ -80,6 +80,11 @@ impl Target {
                 let [first, kind, second, options] = ["-t", kind, "-o", "loop,ro"].map(Path::new);
                 target.mount(&[first, kind, second, options, image])?;
             }
+            Spec::Device(kind, device, options) => {
+                let options = if options.is_empty() { "defaults" } else { options };
+                let [first, kind, second, options] = ["-t", kind, "-o", options].map(Path::new);
+                target.mount(&[first, kind, second, options, device])?;
+            }
             Spec::Directory(_) => {}
         }
         Ok(target)
@@ -323,7 +328,7 @@ pub fn this_program() -> Outcome<PathBuf> {
 }
 
 /// Runs a program to its end; what it printed.
-fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a Path>) -> Outcome<String> {
+pub fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a Path>) -> Outcome<String> {
     let output = Command::new(program).args(arguments).output().map_err(|error| {
         let what = format!("cannot run {program}: {}", said(&error));
         Failure::new(Exit::Failed, what, "install it, or leave this target out")

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::bench_pack::BenchPack;
+use super::bench_volume::BenchVolume;
 use super::say;
 use crate::bench::report::{self, Report};
 use crate::bench::section::Section;
@@ -29,7 +30,7 @@ const FILES_MAX: u64 = 100_000_000;
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
-    subcommand_value_name = "pack",
+    subcommand_value_name = "pack|volume",
     after_help = "\
 Targets:
   mem:[OPTIONS]      Esker in memory, mounted (options as for `esker mount -o`)
@@ -49,7 +50,8 @@ Workloads:
   clients  one program, two on the same CPU (and its queue of io_uring), two on two
   library  Esker's own calls on one thread and on two, on lib: only
 
-Packing is measured by `esker bench pack TREE...`: see `esker bench pack --help`.
+Packing is measured by `esker bench pack TREE...`, what volumes write by `esker bench volume`: see
+their own --help.
 
 What cannot be run is left out and told, the rest runs, and the exit status is 1.
 
@@ -120,6 +122,7 @@ pub struct Bench {
 #[derive(Subcommand, Debug)]
 enum Kind {
     Pack(Box<BenchPack>),
+    Volume(Box<BenchVolume>),
 }
 
 impl Bench {
@@ -127,14 +130,17 @@ impl Bench {
     pub fn json(&self) -> bool {
         match &self.kind {
             Some(Kind::Pack(pack)) => pack.json,
+            Some(Kind::Volume(volume)) => volume.json,
             None => self.json,
         }
     }
 
     /// Measures and prints.
     pub fn run(&self) -> Outcome {
-        if let Some(Kind::Pack(pack)) = &self.kind {
-            return pack.run();
+        match &self.kind {
+            Some(Kind::Pack(pack)) => return pack.run(),
+            Some(Kind::Volume(volume)) => return volume.run(),
+            None => {}
         }
         let plan = self.plan()?;
         let section = self.section()?;

@@ -3,6 +3,7 @@
 mod alter;
 mod bench;
 mod bench_pack;
+mod bench_volume;
 mod cat;
 mod check;
 mod diff;

@@ -1,0 +1,113 @@
+//! Tables of what was written and read, for people (Markdown) and machines (JSON).
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::super::packing::table::megabytes;
+use super::{Act, Cost, Report, Row, Work};
+
+/// Conditions, notes, and a table for each work.
+pub fn markdown(report: &Report) -> String {
+    let mut text = String::new();
+    for (name, value) in &report.conditions {
+        let _ = writeln!(text, "- {name}: {value}");
+    }
+    for note in &report.notes {
+        let _ = writeln!(text, "- **note:** {note}");
+    }
+    let mut rest = report.rows.as_slice();
+    while let Some(first) = rest.first() {
+        let count = rest.iter().take_while(|row| row.work == first.work).count();
+        let (rows, others) = rest.split_at(count);
+        table(&first.work, rows, &mut text);
+        rest = others;
+    }
+    text
+}
+
+fn table(work: &Work, rows: &[Row], text: &mut String) {
+    let Some(acts) = rows.iter().map(|row| &row.acts).max_by_key(|acts| acts.len()) else { return };
+    let acts: Vec<Act> = acts.iter().map(|(act, _)| *act).collect();
+    let _ = writeln!(text, "\n### {work}\n");
+    let logical = acts.iter().map(|&act| (act, work.logical(act))).filter(|(_, bytes)| *bytes > 0);
+    let logical = logical.map(|(act, bytes)| format!("{act} {:.2} MB", megabytes(bytes)));
+    let _ = writeln!(text, "Written by the program: {}.\n", logical.collect::<Vec<_>>().join(", "));
+    text.push_str("| |");
+    for act in &acts {
+        let _ = match act {
+            Act::Read => write!(text, " {act}: MB | requests | s |"),
+            Act::Transact => write!(
+                text,
+                " {act}: MB | requests | flushes | KB of each | requests of each | MB read | s |"
+            ),
+            Act::Overwrite => write!(
+                text,
+                " {act}: MB | requests | flushes | times the data | requests a sync | MB read | s |"
+            ),
+            _ => write!(text, " {act}: MB | requests | flushes | MB read | s |"),
+        };
+    }
+    text.push_str(" used, MB |\n| --- |");
+    let columns: usize = acts.iter().map(|act| columns(*act)).sum();
+    let _ = writeln!(text, "{}", " ---: |".repeat(columns + 1));
+    for row in rows {
+        let _ = write!(text, "| {} |", row.subject);
+        row.acts.iter().for_each(|(act, cost)| cells(work, *act, cost, text));
+        let used = row.acts.first().map_or(0, |(_, cost)| cost.used);
+        let _ = writeln!(text, " {:.2} |", megabytes(used));
+    }
+}
+
+const fn columns(act: Act) -> usize {
+    match act {
+        Act::Read => 3,
+        Act::Transact | Act::Overwrite => 7,
+        _ => 5,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "two digits behind the point are shown")]
+fn cells(work: &Work, act: Act, cost: &Cost, text: &mut String) {
+    let (it, seconds) = (&cost.traffic, cost.seconds);
+    if act == Act::Read {
+        let _ = write!(text, " {:.2} | {} | {seconds:.1} |", megabytes(it.read), it.reads);
+        return;
+    }
+    let _ = write!(text, " {:.2} | {} | {} |", megabytes(it.written), it.writes, it.flushes);
+    let _ = match act {
+        Act::Transact => {
+            let each = work.transactions().max(1) as f64;
+            let (bytes, requests) = (it.written as f64 / 1e3 / each, it.writes as f64 / each);
+            write!(text, " {bytes:.2} | {requests:.2} |")
+        }
+        Act::Overwrite => {
+            let times = it.written as f64 / work.logical(act).max(1) as f64;
+            let requests = it.writes as f64 / cost.syncs.max(1) as f64;
+            write!(text, " {times:.3} | {requests:.2} |")
+        }
+        _ => Ok(()),
+    };
+    let _ = write!(text, " {:.2} | {seconds:.1} |", megabytes(it.read));
+}
+
+/// Everything.
+pub fn json(report: &Report) -> Value {
+    let conditions: Map<String, Value> =
+        report.conditions.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let rows: Vec<_> = report.rows.iter().map(row_json).collect();
+    json!({ "conditions": conditions, "notes": report.notes, "rows": rows })
+}
+
+fn row_json(row: &Row) -> Value {
+    let acts = row.acts.iter().map(|(act, cost)| {
+        let Cost { traffic, seconds, syncs, used } = cost;
+        let told = json!({
+            "traffic": traffic.json(), "seconds": seconds, "syncs": syncs, "used": used,
+            "logical": row.work.logical(*act), "transactions": row.work.transactions(),
+        });
+        (act.to_string(), told)
+    });
+    let acts: Map<String, Value> = acts.collect();
+    json!({ "work": row.work.to_string(), "what": row.subject.to_string(), "acts": acts })
+}

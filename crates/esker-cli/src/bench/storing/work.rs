@@ -1,0 +1,370 @@
+//! What is done to a file system to see what it writes.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{fdatasync, statvfs, syncfs};
+
+use super::super::stop;
+use super::data::{BLOCK, Data, next};
+use crate::failure::{Exit, Failure, Outcome, shown};
+use crate::units::{parse_count, parse_size, size_shown};
+
+/// Writes of an overwriting between two syncs.
+const WRITES_A_SYNC: u64 = 32;
+/// An overwriting has one write for so many bytes of the file.
+const BYTES_A_WRITE: u64 = 64 << 10;
+/// Transactions of a database, without and with a journal that is deleted each time.
+const TRANSACTIONS: [u32; 2] = [1500, 200];
+/// A database's rows, in bytes.
+const ROW: u32 = 100;
+const FILES_MAX: u64 = 1_000_000;
+const SIZE_MAX: u64 = 1 << 40;
+
+/// What is done, in acts that are counted each by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// So many files of so many blocks: made in passes of a block to each, read, one block or all of each
+    /// written anew, removed. Synced at the end, or after each pass.
+    Files { blocks: u64, count: u64, each_pass: bool },
+    /// Blocks at random places of a file of so many blocks, synced every [`WRITES_A_SYNC`].
+    Overwrite { blocks: u64 },
+    /// Small transactions of SQLite, with a write-ahead log or a journal.
+    Sqlite { wal: bool },
+}
+
+/// A part of a work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// What must be there first; it is not told.
+    Prepare,
+    Create,
+    Read,
+    Update,
+    Delete,
+    Overwrite,
+    Transact,
+}
+
+/// What an act can tell of itself.
+pub struct Done {
+    /// How often all was asked to be safe.
+    pub syncs: u64,
+    /// Bytes that are taken.
+    pub used: u64,
+}
+
+impl Work {
+    /// From a word of the command line.
+    pub fn parse(word: &str) -> Outcome<Self> {
+        let parsed = match word {
+            "sqlite-wal" => Some(Self::Sqlite { wal: true }),
+            "sqlite-delete" => Some(Self::Sqlite { wal: false }),
+            "overwrite" => Some(Self::Overwrite { blocks: (512 << 20) / BLOCK as u64 }),
+            _ => Self::sized(word),
+        };
+        parsed.ok_or_else(|| {
+            let what = format!("no such work: {}", shown(word.as_bytes()));
+            let remedy = "give SIZExFILES as in 16Kx10, SIZExFILES/pass, overwrite[:SIZE], \
+                          sqlite-wal or sqlite-delete; sizes in whole blocks of 4K";
+            Failure::new(Exit::Usage, what, remedy)
+        })
+    }
+
+    fn sized(word: &str) -> Option<Self> {
+        let blocks = |size: &str| {
+            let size = parse_size(size, SIZE_MAX).ok()?;
+            let whole = size > 0 && size <= SIZE_MAX && size.is_multiple_of(BLOCK as u64);
+            whole.then_some(size / BLOCK as u64)
+        };
+        if let Some(size) = word.strip_prefix("overwrite:") {
+            return Some(Self::Overwrite { blocks: blocks(size)? });
+        }
+        let (files, each_pass) = match word.strip_suffix("/pass") {
+            Some(files) => (files, true),
+            None => (word, false),
+        };
+        let (size, count) = files.split_once('x')?;
+        let count = parse_count(count).filter(|count| (1..=FILES_MAX).contains(count))?;
+        Some(Self::Files { blocks: blocks(size)?, count, each_pass })
+    }
+
+    /// Those that are done where none is named.
+    pub fn usual() -> Vec<Self> {
+        let files = |size: u64, count, each_pass| {
+            let blocks = size / BLOCK as u64;
+            Self::Files { blocks, count, each_pass }
+        };
+        let sizes = [(16 << 10, 10), (100 << 10, 1000), (1 << 20, 100)];
+        let files =
+            sizes.map(|(size, count)| [files(size, count, false), files(size, count, true)]);
+        let others = [
+            Self::Overwrite { blocks: (512 << 20) / BLOCK as u64 },
+            Self::Sqlite { wal: true },
+            Self::Sqlite { wal: false },
+        ];
+        files.into_iter().flatten().chain(others).collect()
+    }
+
+    /// What is counted by itself, in this order.
+    pub fn acts(&self) -> Vec<Act> {
+        match self {
+            Self::Files { .. } => vec![Act::Create, Act::Read, Act::Update, Act::Delete],
+            Self::Overwrite { .. } => vec![Act::Prepare, Act::Overwrite],
+            Self::Sqlite { .. } => vec![Act::Prepare, Act::Transact],
+        }
+    }
+
+    /// Bytes that are written by whoever does it, in this act.
+    pub fn logical(&self, act: Act) -> u64 {
+        let block = BLOCK as u64;
+        match (self, act) {
+            (Self::Files { blocks, count, .. }, Act::Create) => blocks * count * block,
+            (Self::Files { blocks, count, each_pass }, Act::Update) => {
+                if *each_pass {
+                    blocks * count * block
+                } else {
+                    count * block
+                }
+            }
+            (Self::Overwrite { blocks }, Act::Overwrite) => writes(*blocks) * block,
+            (Self::Sqlite { .. }, Act::Transact) => u64::from(ROW) * self.transactions(),
+            _ => 0,
+        }
+    }
+
+    /// Of a database.
+    pub fn transactions(&self) -> u64 {
+        match self {
+            Self::Sqlite { wal } => u64::from(TRANSACTIONS[usize::from(!wal)]),
+            _ => 0,
+        }
+    }
+
+    /// Does it below `dir`.
+    pub fn run(&self, act: Act, data: Data, dir: &Path) -> io::Result<Done> {
+        let mut doer = Doer { dir, data, root: File::open(dir)?, syncs: 0 };
+        match self {
+            Self::Files { blocks, count, each_pass } => {
+                doer.files(act, *blocks, *count, *each_pass)?;
+            }
+            Self::Overwrite { blocks } => doer.overwrite(act, *blocks)?,
+            Self::Sqlite { wal } => doer.sqlite(act, *wal)?,
+        }
+        let stat = statvfs(dir)?;
+        let used = stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize);
+        Ok(Done { syncs: doer.syncs, used })
+    }
+}
+
+const fn writes(blocks: u64) -> u64 {
+    (blocks * BLOCK as u64).div_ceil(BYTES_A_WRITE)
+}
+
+/// A work on its way.
+struct Doer<'a> {
+    dir: &'a Path,
+    data: Data,
+    root: File,
+    syncs: u64,
+}
+
+impl Doer<'_> {
+    fn files(&mut self, act: Act, blocks: u64, count: u64, each_pass: bool) -> io::Result<()> {
+        match act {
+            Act::Create => self.passes(blocks, count, each_pass, |doer, pass, file| {
+                let mut block = [0; BLOCK];
+                doer.data.block(pass * count + file, &mut block);
+                let path = doer.file(file);
+                OpenOptions::new().append(true).create(true).open(path)?.write_all(&block)
+            }),
+            Act::Update => {
+                let passes = if each_pass { blocks } else { 1 };
+                self.passes(passes, count, each_pass, |doer, pass, file| {
+                    let mut block = [0; BLOCK];
+                    doer.data.block((blocks + pass) * count + file, &mut block);
+                    let file = OpenOptions::new().write(true).open(doer.file(file))?;
+                    file.write_all_at(&block, pass * BLOCK as u64)
+                })
+            }
+            Act::Read => (0..count).try_for_each(|number| self.read(number, blocks, count)),
+            _ => {
+                (0..count).try_for_each(|number| fs::remove_file(self.file(number)))?;
+                self.sync()
+            }
+        }
+    }
+
+    fn passes(
+        &mut self,
+        passes: u64,
+        count: u64,
+        each_pass: bool,
+        mut write: impl FnMut(&Self, u64, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        for pass in 0..passes {
+            stop::check()?;
+            (0..count).try_for_each(|file| write(self, pass, file))?;
+            if each_pass || pass + 1 == passes {
+                self.sync()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a file whole, and sees that it holds what was written.
+    fn read(&self, number: u64, blocks: u64, count: u64) -> io::Result<()> {
+        stop::check()?;
+        let mut file = File::open(self.file(number))?;
+        let (mut known, mut found) = ([0; BLOCK], [0; BLOCK]);
+        for pass in 0..blocks {
+            self.data.block(pass * count + number, &mut known);
+            file.read_exact(&mut found)?;
+            if found != known {
+                return Err(io::Error::other("it holds other bytes than were written"));
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&self, number: u64) -> std::path::PathBuf {
+        self.dir.join(format!("file{number}"))
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.syncs += 1;
+        Ok(syncfs(&self.root)?)
+    }
+
+    fn overwrite(&mut self, act: Act, blocks: u64) -> io::Result<()> {
+        let mut block = [0; BLOCK];
+        if act == Act::Prepare {
+            let mut file = File::create_new(self.dir.join("file"))?;
+            for number in 0..blocks {
+                self.data.block(number, &mut block);
+                file.write_all(&block)?;
+            }
+            return self.sync();
+        }
+        let file = OpenOptions::new().write(true).open(self.dir.join("file"))?;
+        let mut state = blocks;
+        for number in 1..=writes(blocks) {
+            self.data.block(blocks + number, &mut block);
+            file.write_all_at(&block, next(&mut state) % blocks * BLOCK as u64)?;
+            if number % WRITES_A_SYNC == 0 {
+                stop::check()?;
+                fdatasync(&file)?;
+                self.syncs += 1;
+            }
+        }
+        self.sync()
+    }
+
+    fn sqlite(&mut self, act: Act, wal: bool) -> io::Result<()> {
+        let journal = if wal { "WAL" } else { "DELETE" };
+        let mut words = format!("PRAGMA journal_mode={journal};PRAGMA synchronous=FULL;\n");
+        if act == Act::Prepare {
+            words.push_str("CREATE TABLE t(id INTEGER PRIMARY KEY, row BLOB);\n");
+        } else {
+            let row = format!("INSERT INTO t(row) VALUES(randomblob({ROW}));\n");
+            let transactions = Work::Sqlite { wal }.transactions();
+            words.extend((0..transactions).map(|_| row.as_str()));
+        }
+        let path = self.dir.with_extension("sql");
+        fs::write(&path, words)?;
+        let mut command = Command::new("sqlite3");
+        command.arg("-batch").arg("-bail").arg(self.dir.join("base")).stdin(File::open(path)?);
+        let output = stop::run(command.stdout(Stdio::null()).stderr(Stdio::piped()))?;
+        if !output.status.success() {
+            let text = shown(output.stderr.split(|&byte| byte == b'\n').next().unwrap_or_default());
+            return Err(io::Error::other(format!("sqlite3 failed: {text}")));
+        }
+        self.sync()
+    }
+}
+
+impl Act {
+    /// It has figures of its own.
+    pub fn is_told(self) -> bool {
+        self != Self::Prepare
+    }
+}
+
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Prepare => "prepare",
+            Self::Create => "create",
+            Self::Read => "read",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Overwrite => "overwrite",
+            Self::Transact => "transact",
+        })
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = |blocks: u64| size_shown(blocks * BLOCK as u64);
+        match self {
+            Self::Files { blocks, count, each_pass } => {
+                let when = if *each_pass { "each pass" } else { "each act" };
+                write!(f, "{count} files of {}, synced after {when}", size(*blocks))
+            }
+            Self::Overwrite { blocks } => {
+                let writes = writes(*blocks);
+                write!(f, "{writes} blocks of a file of {}, synced every 32", size(*blocks))
+            }
+            Self::Sqlite { wal } => {
+                let journal = if *wal { "a write-ahead log" } else { "a rollback journal" };
+                write!(f, "{} transactions of SQLite with {journal}", self.transactions())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_name_works() {
+        let parse = |word: &str| Work::parse(word).unwrap();
+        let known = Work::Files { blocks: 25, count: 1000, each_pass: true };
+        assert_eq!(parse("100Kx1000/pass"), known);
+        assert_eq!(known.logical(Act::Create), 102_400_000);
+        assert_eq!(known.logical(Act::Update), 102_400_000);
+        assert_eq!(parse("16Kx10").logical(Act::Update), 40_960);
+        assert_eq!(parse("overwrite").logical(Act::Overwrite), 8192 * 4096);
+        assert_eq!(parse("overwrite:1M"), Work::Overwrite { blocks: 256 });
+        assert_eq!(parse("sqlite-wal").transactions(), 1500);
+        let bad = ["", "x", "16Kx", "x10", "5x1", "16Kx0", "16K", "overwrite:", "sqlite", "4Kx2M"];
+        for word in bad {
+            assert_eq!(Work::parse(word).unwrap_err().exit, Exit::Usage, "{word}");
+        }
+    }
+
+    /// All acts in a plain directory.
+    #[test]
+    fn works_do_what_they_say() {
+        let dir = std::env::temp_dir().join(format!("esker-work-{}", std::process::id()));
+        fs::create_dir(&dir).unwrap();
+        let work = Work::parse("8Kx3/pass").unwrap();
+        let run = |act| work.run(act, Data::Half, &dir).map(|done| done.syncs);
+        assert_eq!(run(Act::Create).unwrap(), 2);
+        assert_eq!(run(Act::Read).unwrap(), 0);
+        assert_eq!(run(Act::Update).unwrap(), 2);
+        assert!(run(Act::Read).unwrap_err().to_string().contains("other bytes"));
+        assert_eq!(run(Act::Delete).unwrap(), 1);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+        let work = Work::parse("overwrite:4M").unwrap();
+        work.run(Act::Prepare, Data::Random, &dir).unwrap();
+        assert_eq!(work.run(Act::Overwrite, Data::Random, &dir).unwrap().syncs, 3);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}
