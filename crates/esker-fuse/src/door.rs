@@ -6,7 +6,7 @@
 //! is.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use esker::posix::{Caller, Dirent, Fs, New, Node, OpenFlags, XattrMode};
 use esker::store::{Flow, Store};
@@ -17,6 +17,7 @@ use crate::control::{Control, Desk};
 use crate::convert::{self, NO_ENTRY, Timeouts};
 use crate::handler::{Flush, Handler};
 use crate::ioctl;
+use crate::latency::Latencies;
 use crate::partings::Partings;
 use crate::reply::Reply;
 use crate::request::{Op, Request};
@@ -66,6 +67,7 @@ pub struct Door<S> {
     writers: Writers,
     partings: Partings,
     desk: Option<Desk>,
+    latencies: Arc<Latencies>,
 }
 
 impl<S> Door<S> {
@@ -73,13 +75,19 @@ impl<S> Door<S> {
     #[must_use]
     pub fn new(fs: Arc<Fs<S>>, options: DoorOptions) -> Self {
         let (writers, partings) = (Writers::default(), Partings::new());
-        Self { fs, options, writers, partings, desk: None }
+        Self { fs, options, writers, partings, desk: None, latencies: Arc::default() }
     }
 
     /// The same, with somebody who answers what is asked of the server itself.
     #[must_use]
     pub fn with_control(self, control: Arc<dyn Control>) -> Self {
         Self { desk: Some(Desk::new(control)), ..self }
+    }
+
+    /// How long its answers take.
+    #[must_use]
+    pub const fn latencies(&self) -> &Arc<Latencies> {
+        &self.latencies
     }
 
     /// The file system.
@@ -91,6 +99,37 @@ impl<S> Door<S> {
 
 impl<S: Store + Send + Sync> Handler for Door<S> {
     fn handle(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+        let began = Instant::now();
+        let done = self.carry_out(request, reply);
+        self.latencies.note(&request.op, began.elapsed());
+        done
+    }
+
+    fn needs_flushed(&self, request: &Request<'_>) -> Option<Flush> {
+        let node = request.node;
+        let seeks = matches!(request.op, Op::SeekData { .. } | Op::SeekHole { .. });
+        let stats = matches!(request.op, Op::Getattr { writes: false } | Op::Statx);
+        if !(seeks || stats && self.options.writeback) || !self.writers.has(node) {
+            return None;
+        }
+        let from = if stats { self.first_uncounted(node)? } else { 0 };
+        Some(Flush { node, from })
+    }
+
+    fn awaits_space(&self) -> bool {
+        self.fs.has_orphans() && self.partings.are_due()
+    }
+
+    fn forget(&self, node: Ino, count: u64) {
+        if self.fs.part(node, count) {
+            self.partings.told();
+        }
+    }
+}
+
+impl<S: Store + Send + Sync> Door<S> {
+    /// Answers.
+    fn carry_out(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
         match &request.op {
             Op::Lookup { .. }
             | Op::Symlink { .. }
@@ -134,27 +173,6 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
             // no flush.
             Op::Opendir | Op::Flush | Op::Other(_) | Op::Init(_) => Err(Error::NoSuchCall),
             _ => self.content(request, reply),
-        }
-    }
-
-    fn needs_flushed(&self, request: &Request<'_>) -> Option<Flush> {
-        let node = request.node;
-        let seeks = matches!(request.op, Op::SeekData { .. } | Op::SeekHole { .. });
-        let stats = matches!(request.op, Op::Getattr { writes: false } | Op::Statx);
-        if !(seeks || stats && self.options.writeback) || !self.writers.has(node) {
-            return None;
-        }
-        let from = if stats { self.first_uncounted(node)? } else { 0 };
-        Some(Flush { node, from })
-    }
-
-    fn awaits_space(&self) -> bool {
-        self.fs.has_orphans() && self.partings.are_due()
-    }
-
-    fn forget(&self, node: Ino, count: u64) {
-        if self.fs.part(node, count) {
-            self.partings.told();
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod convert;
 pub mod door;
 pub mod handler;
 mod ioctl;
+pub mod latency;
 mod later;
 pub mod mount;
 pub mod negotiate;
@@ -29,6 +30,7 @@ mod writers;
 
 pub use control::Control;
 pub use door::{Door, DoorOptions};
+pub use latency::Latencies;
 pub use mount::{MountError, MountOptions, Mounted, OptionError, mount};
 pub use null::Null;
 pub use session::{Running, Session, SessionError, SessionOptions, converse};
