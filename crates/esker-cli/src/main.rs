@@ -25,6 +25,7 @@ mod remount;
 mod report;
 mod sandbox;
 mod serve;
+mod stats;
 mod units;
 mod verbs;
 mod volumes;

@@ -53,6 +53,43 @@ impl Drop for Progress {
     }
 }
 
+/// Shows how much was read.
+pub struct Reading {
+    began: Instant,
+    terminal: bool,
+    bar: Option<ProgressBar>,
+}
+
+impl Reading {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self { began: Instant::now(), terminal: std::io::stderr().is_terminal(), bar: None }
+    }
+
+    /// So many bytes, of so many.
+    pub fn tick(&mut self, read: u64, of: u64) {
+        if !self.terminal || self.began.elapsed() < PATIENCE {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let style =
+                ProgressStyle::with_template("reading {bar:30} {bytes}/{total_bytes} {eta}");
+            let bar = ProgressBar::new(of);
+            if let Ok(style) = style { bar.with_style(style) } else { bar }
+        });
+        bar.set_length(of.max(read));
+        bar.set_position(read);
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 fn start(total: Option<u64>) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => {

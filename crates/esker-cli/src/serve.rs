@@ -23,6 +23,7 @@ use crate::import::{self, Filled};
 use crate::options::Options;
 use crate::profile::Profiled;
 use crate::sandbox::Needs;
+use crate::stats::Server;
 use crate::{filling, fitting, homes, housekeeping, log, mounts, sandbox, volumes};
 
 /// What to serve.
@@ -227,9 +228,13 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
         let name = path_shown(path);
         volumes::writer::start(&fs, options.commit_age(), name.clone())?;
         let about = about(fs.store().volume().shape().size);
-        let desk = volumes::snapshots::Desk::open(&fs, path);
-        let attached = attach_with(Arc::clone(&fs), dir, &options, (about, Some(desk)))?;
-        let finish: Finish = Arc::new(move || volumes::writer::finish(&fs, &name));
+        let desk = volumes::desk::Desk::open(&fs, path);
+        let control: Arc<dyn Control> = Arc::clone(&desk) as _;
+        let attached = attach_with(Arc::clone(&fs), dir, &options, (about, Some(control)))?;
+        let finish: Finish = Arc::new(move || {
+            desk.close();
+            volumes::writer::finish(&fs, &name)
+        });
         Ok(Attached { finish: Some(finish), ..attached })
     }))
 }
@@ -314,12 +319,9 @@ where
         let what = format!("cannot serve the kernel: {error}");
         Failure::at(Exit::Failed, &what, dir, "nothing was mounted")
     };
-    let door = Door::new(fs, options.mount.door());
-    let door = match desk {
-        Some(desk) => door.with_control(desk),
-        None => door,
-    };
-    let door = Arc::new(door);
+    let door = Door::new(Arc::clone(&fs), options.mount.door());
+    let server = Server::open(&fs, door.latencies(), options.mount.source().to_string(), desk);
+    let door = Arc::new(door.with_control(server));
     let running = converse(device, door, &options.mount).map_err(|error| unable(&error))?;
     let mounted = Arc::new(mounted);
     let mut report = about;

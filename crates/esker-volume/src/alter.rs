@@ -2,11 +2,15 @@
 //!
 //! Above: verbs. Below: `settle`. Invariant: one superblock says all of it, so all of it is so, or nothing.
 
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
 use esker_stone::Setting;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::limits::SEGMENTS_MAX;
+use crate::room::NEVER;
 use crate::superblock::Superblock;
 use crate::volume::Volume;
 
@@ -38,37 +42,61 @@ impl Change {
     }
 }
 
+/// The one, with what can be changed as the other has it.
+const fn like(one: &Superblock, other: &Superblock) -> Superblock {
+    let Superblock { size, label, reserve, codec, level, .. } = *other;
+    Superblock { size, label, reserve, codec, level, ..*one }
+}
+
 impl<D: Device> Volume<D> {
-    /// Changes it. Whoever goes on with it opens it anew.
+    /// Changes it, while others look and wait to write. A file below it becomes as long as it has to be.
     ///
     /// # Errors
-    /// `Setting` for what does not fit; `ReadOnly`, `NoSpace`; what the device says.
-    pub fn alter(self, change: &Change) -> Result<Superblock> {
+    /// `Setting` for what does not fit; `ReadOnly`, `NoSpace`; what the device says. It is as it was then; where that
+    /// is not known, it cannot be written any more.
+    pub fn alter(&self, change: &Change) -> Result<Superblock> {
         self.writable()?;
         let mut log = self.log();
-        let new = change.of(&log.superblock);
-        self.fits(&new)?;
+        let (old, new) = (log.superblock, change.of(&log.superblock));
+        self.fits(&old, &new)?;
         self.prepare(&mut log)?;
         // From here on nothing is half-way: what is written next holds all of the log, and the new shape.
         self.settle_all(&mut log)?;
+        let (before, generation) = (log.superblock, log.superblock.generation);
         self.segments_mut().grow(new.segments());
-        log.superblock = change.of(&log.superblock);
-        self.settle(&mut log)?;
+        log.superblock = change.of(&before);
+        if let Err(error) = self.settle(&mut log) {
+            if log.superblock.generation != generation {
+                // A superblock that could not be written may be there all the same.
+                self.stop();
+            }
+            log.superblock = Superblock { generation: log.superblock.generation, ..before };
+            if let Some(round) = &mut log.round {
+                round.begin = like(&round.begin, &before);
+            }
+            self.segments_mut().shrink(old.segments());
+            return Err(error);
+        }
+        let now = change.of(&self.shape());
+        *self.altered.write().unwrap_or_else(PoisonError::into_inner) = now;
+        self.exhausted.store(NEVER, Ordering::Release);
+        self.measure_room(&self.state(), &self.segments());
         Ok(log.superblock)
     }
 
-    fn fits(&self, new: &Superblock) -> Result<()> {
-        if new.size < self.shape.size {
+    /// Whether it can be so; what is below is as large then.
+    fn fits(&self, old: &Superblock, new: &Superblock) -> Result<()> {
+        if new.size < old.size {
             return Err(Error::Setting("a volume only grows"));
-        }
-        if new.size > self.device.geometry().size {
-            return Err(Error::Setting("the device is smaller than that"));
         }
         if new.size / new.segment_len > SEGMENTS_MAX {
             return Err(Error::Setting("there would be too many segments"));
         }
         if new.reserve > new.size / 2 {
             return Err(Error::Setting("half of the volume may be kept back at most"));
+        }
+        if self.device.geometry().size < new.size && self.device.extend(new.size)? < new.size {
+            return Err(Error::Setting("the device is smaller than that"));
         }
         Superblock::parse(&new.sealed()).map(drop)
     }

@@ -48,6 +48,8 @@ pub enum Finding {
     Live(u64),
     /// A table cannot be read.
     Table(Error),
+    /// The log cannot be read, which is needed when the volume is opened next.
+    Log(u64),
     /// A block is kept that no snapshot needs.
     Kept(BlockName),
     /// In the snapshot with this last commit.
@@ -83,6 +85,7 @@ impl fmt::Display for Finding {
                 write!(f, "segment {segment}: other bytes in use than are counted")
             }
             Self::Table(error) => write!(f, "a table cannot be read ({error})"),
+            Self::Log(sequence) => write!(f, "the log cannot be read up to commit {sequence}"),
             Self::Kept(block) => {
                 let (slot, segment) = (block.slot, block.segment);
                 write!(f, "block {slot} of segment {segment}: kept for no snapshot")
@@ -91,6 +94,18 @@ impl fmt::Display for Finding {
                 write!(f, "snapshot of commit {sequence}: {finding}")
             }
         }
+    }
+}
+
+impl<D: Device> Stack<'_, D> {
+    /// Reads a block from the device; how many bytes.
+    pub(crate) fn prove(&self, block: BlockName) -> Result<u64, Error> {
+        let row = self.block_row(block)?;
+        let stored = self.stored_block(block, &row)?;
+        if row.base.is_none() {
+            row.codec.decode(&stored, &[], &mut vec![0; row.plain as usize])?;
+        }
+        Ok(stored.len() as u64)
     }
 }
 
@@ -110,13 +125,18 @@ impl<D: Device> Volume<D> {
     /// All that is wrong. Every byte that somebody needs is read.
     #[must_use]
     pub fn check(&self) -> Vec<Finding> {
+        self.count(true)
+    }
+
+    /// The same; bytes of blocks are read if `all` says so.
+    pub(crate) fn count(&self, all: bool) -> Vec<Finding> {
         // Nobody writes meanwhile.
         let log = self.log();
         let state = self.state();
         let stack = self.stack(&state);
         let mut own = Checking::new(stack, false);
         own.inodes();
-        own.blocks();
+        own.blocks(all);
         own.segments(log.superblock.root().ok().flatten().map(|page| (page.segment, page.stored)));
         let mut findings = own.findings;
         for row in &state.snapshots {
@@ -280,8 +300,8 @@ impl<'a, D: Device> Checking<'a, D> {
         Ok(())
     }
 
-    /// Reads every block, and compares its references.
-    fn blocks(&mut self) {
+    /// Compares the references of every block, and reads it if `all` says so.
+    fn blocks(&mut self, all: bool) {
         for (block, bytes) in self.refs.clone() {
             let state = self.stack.state;
             match self.stack.refs(block) {
@@ -294,14 +314,10 @@ impl<'a, D: Device> Checking<'a, D> {
                 Ok(row) if row.bytes == bytes && bytes > 0 => {}
                 _ => self.findings.push(Finding::References(block)),
             }
-            let read = self.stack.block_row(block).and_then(|row| {
-                let stored = self.stack.stored_block(block, &row)?;
-                let mut plain = vec![0; row.plain as usize];
-                if row.base.is_none() {
-                    row.codec.decode(&stored, &[], &mut plain)?;
-                }
-                Ok(())
-            });
+            let read = match all {
+                true => self.stack.prove(block).map(drop),
+                false => self.stack.block_row(block).map(drop),
+            };
             if let Err(error) = read {
                 self.findings.push(Finding::Block(block, error));
             }

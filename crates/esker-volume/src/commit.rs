@@ -17,6 +17,7 @@ use esker_stone::rows::places::Listing;
 use esker_stone::rows::xattrs::Xattr;
 use esker_stone::{Codec, Sealed, Setting, Transform};
 
+use crate::counts::Count;
 use crate::delta::Delta;
 use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
@@ -218,7 +219,7 @@ impl<D: Device> Sink for Writer<'_, D> {
             let start = at + done as u64;
             let waiting = Waiting { ino, run: Run { start, len: len as u64, place: Some(place) } };
             done += len;
-            if len == whole && self.volume.setting.codec == Codec::None {
+            if len == whole && self.volume.setting().codec == Codec::None {
                 self.end_blocks()?;
                 self.lay_down_fitting(own, (Codec::None, own), vec![waiting])?;
                 continue;
@@ -265,6 +266,7 @@ impl<D: Device> Sink for Writer<'_, D> {
         self.make_room(stored.len(), GROUP_HEAD_LEN + self.rows.len() * BLOCK_ROW_LEN)?;
         let at = self.log.at + self.part.len() as u64;
         let (to, shift) = (self.log.segment, at.wrapping_sub(row.at));
+        self.volume.counts.add(Count::Moved, stored.len() as u64);
         self.part.extend_from_slice(&stored);
         self.delta.moves.push(Move { block, count: 1, to, shift });
         *self.lives.entry(from).or_default() -= stored.len() as i64;
@@ -317,7 +319,7 @@ impl<D: Device> Writer<'_, D> {
         }
         self.plains.push(std::mem::take(&mut self.open));
         let threads = self.volume.threads;
-        let alone = threads == 1 || self.volume.setting.codec == Codec::None;
+        let alone = threads == 1 || self.volume.setting().codec == Codec::None;
         let at_once = if alone { 1 } else { threads * BLOCKS };
         if self.plains.len() < at_once { Ok(()) } else { self.end_blocks() }
     }
@@ -328,9 +330,9 @@ impl<D: Device> Writer<'_, D> {
             self.plains.push(std::mem::take(&mut self.open));
         }
         let plains = std::mem::take(&mut self.plains);
-        let encoded = match self.volume.setting.codec {
+        let encoded = match self.volume.setting().codec {
             Codec::None => Vec::new(),
-            _ => encode(&plains, self.volume.setting, self.volume.threads)?,
+            _ => encode(&plains, self.volume.setting(), self.volume.threads)?,
         };
         let mut encoded = encoded.into_iter();
         for Plain { bytes, waiting } in plains {
@@ -365,7 +367,7 @@ impl<D: Device> Writer<'_, D> {
         if stored.len() <= tail || cut == 0 || cut >= plain.len() {
             return self.lay_down(plain.len() as u32, codec, stored, waiting);
         }
-        let setting = self.volume.setting;
+        let setting = self.volume.setting();
         let (head, rest) = plain.split_at(cut);
         let parts = |from: usize, to: usize| {
             let part = move |Waiting { ino, run }: &Waiting| {
@@ -412,6 +414,8 @@ impl<D: Device> Writer<'_, D> {
             category: 0,
             recipe: 0,
         });
+        self.volume.counts.add(Count::Plain, plain.into());
+        self.volume.counts.add(Count::Blocks, stored.len() as u64);
         *self.lives.entry(block.segment).or_default() += stored.len() as i64;
         self.part.extend_from_slice(stored);
         for Waiting { ino, mut run } in waiting {
@@ -460,6 +464,9 @@ impl<D: Device> Writer<'_, D> {
         head.slots = self.rows.len() as u32;
         let rows = append_page(&mut self.part, (self.log.segment, self.log.at), &sealed);
         head.set_rows(&rows);
+        let (counts, len) = (&self.volume.counts, self.part.len());
+        counts.add(Count::Rows, PartHead::SIZE as u64 + u64::from(rows.stored));
+        counts.add(Count::Padding, self.volume.padded(len) - len as u64);
         let put = self.volume.put_part(self.log, &mut head, &mut self.part);
         self.failed |= is_failure(&put);
         put?;
@@ -667,6 +674,7 @@ impl<D: Device> Volume<D> {
     /// Shows readers what is safe now.
     fn publish(&self, log: &mut Log, delta: Delta) -> Result<()> {
         log.sequence = log.tried;
+        self.counts.add(Count::Commits, 1);
         let mut state = self.state_mut();
         let mut segments = self.segments_mut();
         let absorbed = absorb(&mut state, &mut segments, delta);

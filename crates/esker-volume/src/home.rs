@@ -119,6 +119,15 @@ impl<U: Store, D: Device> Kept<U, D> {
         &self.volume
     }
 
+    /// Bytes that what waits to be written takes at most; and bytes of memory that hold it.
+    pub fn waiting(&self) -> (u64, u64) {
+        let layers = self.gate();
+        let both = [Some(&layers.top), layers.closed.as_ref()];
+        let all = both.into_iter().flatten().filter(|layer| !layer.dirty().is_empty());
+        let told = all.map(|layer| (layer.cost().sum(), layer.overlay.upper().space().used));
+        told.fold((0, 0), |sum, own| (own.0.saturating_add(sum.0), own.1.saturating_add(sum.1)))
+    }
+
     /// Whether something changed that is not written.
     pub fn is_dirty(&self) -> bool {
         self.newest_dirty() > 0

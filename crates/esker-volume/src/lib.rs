@@ -17,6 +17,8 @@
 //! | recovery.rs, mkfs.rs, alter.rs | finding everything again; the first commit; another size or name |
 //! | recover/ | what is left of a volume that is damaged |
 //! | recent.rs, stack.rs, whole.rs, view.rs | looking: in memory, in tables, at content, and as the knot asks |
+//! | moment.rs | what the volume was like a moment ago, while others write |
+//! | counts.rs | what was written, and why |
 //! | check.rs, scrub.rs, dump.rs | counting everything again; mending what has parity; showing what is there |
 //! | dirty.rs, cost.rs, promised.rs | what changed since, and what it takes to write that; room that is kept |
 //! | layer.rs, home.rs | what is not yet written, in memory; the home that POSIX has |
@@ -30,6 +32,7 @@ mod alter;
 mod check;
 mod commit;
 mod cost;
+mod counts;
 pub mod delta;
 pub mod device;
 mod dirty;
@@ -43,6 +46,7 @@ pub mod limits;
 mod log;
 mod merge;
 pub mod mkfs;
+pub mod moment;
 mod parity;
 pub mod part;
 #[cfg(test)]
@@ -69,6 +73,7 @@ mod whole;
 pub use alter::Change;
 pub use check::Finding;
 pub use commit::{Sink, Source};
+pub use counts::Counted;
 pub use dirty::{Dirty, Ranges, Told};
 pub use dump::What;
 pub use error::{Damage, Error, Result};

@@ -45,6 +45,8 @@ pub const TABLE_LEN: usize = 1 << 20;
 pub const SNAPSHOTS_MAX: usize = 4096;
 /// Bytes of rows in one commit, at most: they are in memory several times while it is written.
 pub const ROWS_LEN: u64 = 8 << 20;
+/// Bytes of pages that are kept while a moment is looked at.
+pub const MOMENT_CACHE_LEN: usize = 32 << 20;
 /// Bytes of rows in memory at which they are settled.
 pub const RECENT_LEN: usize = 16 << 20;
 

@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::mkfs::{Making, make};
 use crate::recovery::open;
 use crate::rows::Numbers;
+use crate::scrub::Scrubbing;
 use crate::volume::{Options, Volume};
 
 const SIZE: usize = 4 << 20;
@@ -162,6 +163,12 @@ const PLANTS: &[(&str, Plant)] = &[
         let table = volume.state().tables[0].top.page;
         rot(volume, table.segment, table.at, table.stored.into());
     }),
+    ("log", |volume| {
+        let log = volume.log();
+        let (segment, at) = (log.superblock.log_segment, log.superblock.log_at);
+        drop(log);
+        rot(volume, segment, at + 8, 1);
+    }),
     ("kept", |volume| {
         let block = block(volume);
         let mut state = volume.state_mut();
@@ -191,6 +198,7 @@ const fn name(finding: &Finding) -> &'static str {
         Finding::References(..) => "references",
         Finding::Live(..) => "live",
         Finding::Table(..) => "table",
+        Finding::Log(..) => "log",
         Finding::Kept(..) => "kept",
         Finding::Within(..) => "within",
     }
@@ -199,10 +207,14 @@ const fn name(finding: &Finding) -> &'static str {
 #[test]
 fn what_is_planted_is_found() {
     assert_eq!(sound().check(), []);
+    let done = sound().scrub(&Scrubbing::all(&|_| true)).expect("a moment is kept");
+    assert!(done.is_sound(), "{done:?}");
     for (wanted, plant) in PLANTS {
         let volume = sound();
         plant(&volume);
-        let found = volume.check();
+        let mut found = volume.check();
+        let looked = volume.scrub(&Scrubbing { mend: false, ..Scrubbing::all(&|_| true) });
+        found.extend(looked.expect("a moment is kept").findings);
         let told: Vec<_> = found.iter().map(ToString::to_string).collect();
         assert!(found.iter().any(|finding| name(finding) == *wanted), "{wanted}: {told:?}");
         assert!(told.iter().all(|text| !text.is_empty()));

@@ -3,6 +3,7 @@
 //! Above: `settle`, `commit`. Below: the device. Invariant: the superblock that counts is never written over, and its
 //! stretch not begun again; that a commit was safe is said somewhere else than where its parts lie.
 
+use crate::counts::Count;
 use crate::device::{Device, Fault};
 use crate::error::Result;
 use crate::limits::SUPERBLOCK_STEP;
@@ -13,7 +14,7 @@ use crate::volume::Volume;
 
 impl<D: Device> Volume<D> {
     /// Where the next superblock goes.
-    fn next_home(&self, log: &Log) -> Result<(u32, u64)> {
+    pub(crate) fn next_home(&self, log: &Log) -> Result<(u32, u64)> {
         let (which, step) = log.home;
         let mut next =
             if step + 1 < self.shape.steps() { (which, step + 1) } else { (1 - which, 0) };
@@ -46,6 +47,7 @@ impl<D: Device> Volume<D> {
                 self.device.discard(at, self.shape.segment_len)?;
             }
             self.device.write(at + next.1 * SUPERBLOCK_STEP, &bytes)?;
+            self.counts.add(Count::Superblocks, SUPERBLOCK_STEP);
         }
         self.device.flush()?;
         log.safe_home = next.0;
@@ -72,15 +74,11 @@ impl<D: Device> Volume<D> {
     }
 
     /// Writes the superblock again, and all its copies, as it is.
-    ///
-    /// # Errors
-    /// `ReadOnly`; what the device says.
-    pub fn retell(&self) -> Result<()> {
+    pub(crate) fn retell(&self, log: &mut Log) -> Result<()> {
         self.writable()?;
-        let mut log = self.log();
         // It says that all commits are safe.
         self.device.flush()?;
-        self.proclaim(&mut log)
+        self.proclaim(log)
     }
 
     /// Nothing more is written: of all that was, the last commit included, the superblock says that it was safe. Not

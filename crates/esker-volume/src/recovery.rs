@@ -363,6 +363,24 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     Ok(Volume::with(device, options, log, (segments, state)))
 }
 
+/// Whether opening would find all of the log from this superblock on to the part of this name, and could read it.
+pub(crate) fn reads_log(device: &impl Device, superblock: &Superblock, last: u64) -> Result<bool> {
+    if last == superblock.log_before {
+        return Ok(true);
+    }
+    let mut walk = Walk { device, superblock: *superblock, proven: 0, parts: Vec::new() };
+    walk.run()?;
+    let Some(end) = walk.parts.iter().position(|part| part.head.checksum == last) else {
+        return Ok(false);
+    };
+    for part in walk.parts.iter().take(end + 1) {
+        if read_rows(device, superblock, part, &mut Delta::default()).is_err() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// A segment that the log went on in.
 fn begin(segments: &mut Segments, part: &Part) -> Result<()> {
     let condition = segments.get(part.physical).map(|row| row.condition);

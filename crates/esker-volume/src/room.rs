@@ -91,7 +91,7 @@ impl<D: Device> Volume<D> {
 
     /// Segments that are kept back for settling, and because somebody wanted it so.
     pub(crate) fn kept_back(&self, state: &State) -> usize {
-        let wanted = self.shape.reserve.div_ceil(self.shape.segment_room);
+        let wanted = self.shape().reserve.div_ceil(self.shape.segment_room);
         self.reserve(state) + usize::try_from(wanted).unwrap_or(usize::MAX)
     }
 
@@ -121,6 +121,7 @@ impl<D: Device> Volume<D> {
         if self.room() >= wanted || vain {
             return Ok(());
         }
+        self.moments.let_go();
         match self.reclaim_all(&mut log, wanted) {
             Err(Error::NoSpace) => {}
             done => done?,
@@ -166,7 +167,7 @@ impl<D: Device> Volume<D> {
     /// # Errors
     /// What the device says.
     pub fn reclaim_in_time(&self) -> Result<()> {
-        let stretches = u64::from(self.shape.segments());
+        let stretches = u64::from(self.shape().segments());
         if self.is_writable() && self.room() < stretches / 16 * self.shape.segment_room {
             let mut log = self.log();
             self.prepare(&mut log)?;

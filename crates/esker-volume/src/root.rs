@@ -53,6 +53,9 @@ pub fn encode(state: &State, segments: &Segments, measure: Measure) -> Vec<u8> {
     if state.sweeping {
         counters.push(Counter { number: counter::SWEEPING, value: 1 });
     }
+    if state.scrubbed > 0 {
+        counters.push(Counter { number: counter::SCRUBBED, value: state.scrubbed });
+    }
     plain.extend(numbers::encode(&counters, measure));
     plain
 }
@@ -82,6 +85,7 @@ pub fn decode(plain: &[u8], count: u32) -> Result<(State, Segments)> {
                     match row.number {
                         counter::NEXT_SEGMENT => next = row.value,
                         counter::SWEEPING => state.sweeping = row.value != 0,
+                        counter::SCRUBBED => state.scrubbed = row.value,
                         _ => state.numbers.take(&row),
                     }
                 }

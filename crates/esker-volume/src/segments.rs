@@ -126,6 +126,11 @@ impl Segments {
         self.rows.extend(more);
     }
 
+    /// Takes those away again that came behind so many. Nobody has taken one of them.
+    pub(crate) fn shrink(&mut self, count: u32) {
+        self.rows.truncate(count as usize);
+    }
+
     /// All of them, in their order.
     #[must_use]
     pub fn rows(&self) -> &[Segment] {

@@ -8,10 +8,12 @@
 //! tables that have it and over tables that do not.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 use esker_stone::rows::tables::TableRow;
 use esker_stone::{PageRef, Sealed, tree};
 
+use crate::counts::Count;
 use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
 use crate::log::{Log, Round};
@@ -113,6 +115,9 @@ impl<D: Device> Settling<'_, D> {
         head.first_slot = 0;
         let len = volume.padded(part.len());
         let parity_len = volume.parity_len(len);
+        volume.counts.add(Count::Tables, part.len() as u64);
+        volume.counts.add(Count::Padding, len - part.len() as u64);
+        volume.counts.add(Count::Parity, parity_len);
         if volume.shape.copies > 1 {
             // Whoever finds it without the page above knows what it is, and as of when.
             (head.before, head.sequence) = (holds.before, holds.sequence);
@@ -277,7 +282,7 @@ impl<D: Device> Settling<'_, D> {
 
     /// Writes the root, which holds the log up to where that of this superblock begins.
     fn root(&mut self, plain: &[u8], base: &Superblock) -> Result<(Physical, PageRef)> {
-        let sealed = Sealed::new(plain, &[], self.volume.setting)?;
+        let sealed = Sealed::new(plain, &[], self.volume.setting())?;
         let len = self.volume.protected(PartHead::SIZE + sealed.stored.len());
         let place = self.room(len)?;
         let mut part = Buffer::from(&[0; PartHead::SIZE][..]);
@@ -327,7 +332,7 @@ fn free(
 
 impl<D: Device> Volume<D> {
     /// Bytes of the parity behind a part of tables. One that fills most of a segment alone has none.
-    fn parity_len(&self, part: u64) -> u64 {
+    pub(crate) fn parity_len(&self, part: u64) -> u64 {
         let own = if self.shape.copies > 1 { parity_len(part) } else { 0 };
         let fits = part + own <= self.shape.segment_room && part <= PART_MAX as u64;
         if fits { own } else { 0 }
@@ -486,6 +491,8 @@ impl<D: Device> Volume<D> {
         segments.set_live(superblock.root_segment, live)?;
         log.superblock = superblock;
         log.idle = idle;
+        self.counts.add(Count::Steps, 1);
+        self.counts.add(Count::Reclaimed, free.len() as u64);
         let mut state = self.state_mut();
         (state.tables, state.kept, state.since) = (new.tables, new.kept, new.since);
         state.version += 1;
@@ -564,11 +571,14 @@ impl<D: Device> Settling<'_, D> {
             kept: shared.kept,
             since: shared.since,
             sweeping: state.sweeping,
+            scrubbed: volume.scrubbed.load(Ordering::Acquire),
             ..State::default()
         };
         let measure = volume.writing().measure();
+        // As long as somebody looks at a moment nothing becomes free that it may need.
+        let before = if volume.keeps_moments(&state) { Vec::new() } else { self.log.idle.clone() };
         let mut trial = segments.clone();
-        free(&mut trial, &self.keep(since), &self.log.idle);
+        free(&mut trial, &self.keep(since), &before);
         let bound = root::encode(&new, &trial, measure).len() + 1024;
         self.room(volume.protected(PartHead::SIZE + bound))?;
         for &physical in &self.taken {
@@ -578,7 +588,7 @@ impl<D: Device> Settling<'_, D> {
                 segments.begin(physical, number, Condition::Tables);
             }
         }
-        let (free, idle) = free(&mut segments, &self.keep(since), &self.log.idle);
+        let (free, idle) = free(&mut segments, &self.keep(since), &before);
         let plain = root::encode(&new, &segments, measure);
         let (physical, page) = self.root(&plain, &base)?;
         drop(state);

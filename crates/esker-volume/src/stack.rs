@@ -48,6 +48,8 @@ pub struct State {
     pub since: BTreeMap<(u64, u64), u64>,
     /// Blocks may be kept that no snapshot needs any more.
     pub sweeping: bool,
+    /// Of a root: the segment from which on scrubbing is to read blocks; 0: from the first.
+    pub scrubbed: u64,
     /// Rises whenever tables lie elsewhere.
     pub version: u64,
 }

@@ -1,19 +1,22 @@
 //! A volume, open: its device, its segments, the state that the newest commit left, and the end of its log.
 //!
-//! Above: homes and verbs. Invariant: locks are taken in the order log, state, segments; who writes holds the log.
+//! Above: homes and verbs. Invariant: locks are taken in the order log, state, segments; who changes the state holds
+//! the log, so that who holds the log may look at the state twice.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use esker::Ino;
 use esker_stone::Setting;
-use esker_stone::cache::Cache;
+use esker_stone::cache::{Cache, CacheUse};
 use esker_stone::tree::Writing;
 
+use crate::counts::{Counted, Counts};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::limits::{RECENT_LEN, TABLE_LEN};
 use crate::log::Log;
+use crate::moment::Moments;
 use crate::room::NEVER;
 use crate::rows::Numbers;
 use crate::segments::{Physical, Segment, Segments};
@@ -61,14 +64,17 @@ impl Options {
 /// A volume, open.
 pub struct Volume<D> {
     pub(crate) device: D,
-    /// What it is like; the root and the log here are those that it was opened with.
+    /// What it was like when it was opened, with the root and the log of then.
     pub(crate) shape: Superblock,
+    /// The same with what was altered since.
+    pub(crate) altered: RwLock<Superblock>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) number: u64,
     pub(crate) now: fn() -> i64,
     pub(crate) recent_len: usize,
     pub(crate) table_len: usize,
-    pub(crate) setting: Setting,
+    /// How what is new is compressed, whatever the volume says.
+    pub(crate) own_setting: Option<Setting>,
     pub(crate) discard: bool,
     pub(crate) threads: usize,
     pub(crate) segments: RwLock<Segments>,
@@ -80,6 +86,12 @@ pub struct Volume<D> {
     pub(crate) exhausted: AtomicU64,
     /// How many snapshots were deleted since opening.
     pub(crate) deleted: AtomicU64,
+    /// Scrubbing is to read blocks from this segment on.
+    pub(crate) scrubbed: AtomicU64,
+    /// What was written since opening.
+    pub(crate) counts: Counts,
+    /// Who looks at what the volume was like.
+    pub(crate) moments: Moments,
     /// Cannot be written any more.
     pub(crate) stopped: AtomicBool,
 }
@@ -92,16 +104,17 @@ impl<D: Device> Volume<D> {
         log: Log,
         (segments, state): (Segments, State),
     ) -> Self {
-        let number = options.cache.number();
+        let (number, scrubbed) = (options.cache.number(), AtomicU64::new(state.scrubbed));
         let volume = Self {
             device,
             shape: log.superblock,
+            altered: RwLock::new(log.superblock),
             cache: options.cache,
             number,
             now: options.now,
             recent_len: options.recent_len,
             table_len: options.table_len,
-            setting: options.setting.unwrap_or_else(|| log.superblock.setting()),
+            own_setting: options.setting,
             discard: options.discard,
             threads: options.threads,
             segments: RwLock::new(segments),
@@ -110,16 +123,43 @@ impl<D: Device> Volume<D> {
             room: AtomicU64::new(0),
             exhausted: AtomicU64::new(NEVER),
             deleted: AtomicU64::new(0),
+            scrubbed,
+            counts: Counts::default(),
+            moments: Moments::default(),
             stopped: AtomicBool::new(!options.write),
         };
         volume.measure_room(&volume.state(), &volume.segments());
         volume
     }
 
-    /// What it is like.
+    /// What it is like now; the root and the log are those that it was opened with.
     #[must_use]
-    pub const fn shape(&self) -> &Superblock {
-        &self.shape
+    pub fn shape(&self) -> Superblock {
+        *self.altered.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How what is new is compressed.
+    pub(crate) fn setting(&self) -> Setting {
+        self.own_setting.unwrap_or_else(|| self.shape().setting())
+    }
+
+    /// What was written since it was opened.
+    #[must_use]
+    pub fn counted(&self) -> Counted {
+        self.counts.told()
+    }
+
+    /// What it keeps of pages and blocks in memory.
+    #[must_use]
+    pub fn cached(&self) -> CacheUse {
+        self.cache.usage()
+    }
+
+    /// Bytes of rows in memory that are not in tables.
+    #[must_use]
+    pub fn unsettled(&self) -> u64 {
+        let state = self.state();
+        (state.recent.bytes + state.settling.bytes) as u64
     }
 
     /// The device below.
@@ -134,7 +174,7 @@ impl<D: Device> Volume<D> {
 
     /// How pages are written.
     pub(crate) fn writing(&self) -> Writing {
-        Writing { setting: self.setting, threads: self.threads }
+        Writing { setting: self.setting(), threads: self.threads }
     }
 
     pub(crate) fn segments(&self) -> RwLockReadGuard<'_, Segments> {

@@ -4,28 +4,29 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use esker_stone::Setting;
-use esker_volume::device::{Device as _, FileDevice};
-use esker_volume::{Change, Superblock};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::mkfs::{Reserve, bytes, label, reserve};
 use super::say;
-use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::options::Options;
 use crate::units::{ram, size_shown};
-use crate::volumes::{self, report, setting};
+use crate::volumes::alter::{Request, apply};
+use crate::volumes::{self, setting};
 
 /// Make a volume larger.
 ///
-/// What it holds stays where it is. A crash meanwhile leaves it as large as it was, or as large as it is to be.
+/// What it holds stays where it is. A crash meanwhile leaves it as large as it was, or as large as it is to be. Where
+/// it is mounted, name the mount: whoever writes there goes on, and has the new room at once.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   esker resize disk.vol --size 20G     the file grows as it is written
-  esker resize /dev/sdx1               all of a device that became larger")]
+  esker resize /dev/sdx1               all of a device that became larger
+  esker resize /mnt/d --size 20G       while it is mounted")]
 pub struct Resize {
-    /// A volume that is not mounted
-    #[arg(value_name = "FILE|DEVICE")]
+    /// A volume that is not mounted, or the mount of one
+    #[arg(value_name = "FILE|DEVICE|MOUNT")]
     target: PathBuf,
     /// How large [default: all of what is there]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
@@ -43,8 +44,8 @@ Examples:
   esker label disk.vol photographs     sets it
   esker label disk.vol ''              takes it away")]
 pub struct Label {
-    /// A volume, which is not mounted if it gets a name
-    #[arg(value_name = "FILE|DEVICE")]
+    /// A volume that is not mounted, or the mount of one
+    #[arg(value_name = "FILE|DEVICE|MOUNT")]
     target: PathBuf,
     /// The name, of up to 32 bytes
     #[arg(value_name = "TEXT")]
@@ -66,8 +67,8 @@ Examples:
   esker tune disk.vol --reserve 5%"
 )]
 pub struct Tune {
-    /// A volume that is not mounted
-    #[arg(value_name = "FILE|DEVICE")]
+    /// A volume that is not mounted, or the mount of one
+    #[arg(value_name = "FILE|DEVICE|MOUNT")]
     target: PathBuf,
     /// none, lz4, zstd or zstd:LEVEL
     #[arg(long, value_name = "CODEC", value_parser = setting)]
@@ -83,55 +84,22 @@ pub struct Tune {
 impl Resize {
     /// Makes it larger.
     pub fn run(&self) -> Outcome {
-        let size = match self.size {
-            Some(size) => {
-                self.extend(size)?;
-                size
-            }
-            None => volumes::device(&self.target, true)?.geometry().size,
-        };
-        let now = alter(&self.target, &Change { size: Some(size), ..Change::default() })?;
-        let shown = format!("{} has {} now", path_shown(&self.target), size_shown(now.size));
-        tell(self.json, &self.target, &now, &shown);
+        let now = alter(&self.target, &Request { grow: Some(self.size), ..Request::default() })?;
+        let size = size_shown(now["size"].as_u64().unwrap_or(0));
+        tell(self.json, &now, &format!("{} has {size} now", path_shown(&self.target)));
         Ok(())
-    }
-
-    /// Makes the file as long, if it is one.
-    fn extend(&self, size: u64) -> Outcome {
-        let target = &self.target;
-        // It is a volume, and nobody else has it: before anything changes.
-        let volume = volumes::open(target, volumes::opening(target, true, &options()?))?;
-        let (there, now) = (volume.device().geometry().size, volume.shape().size);
-        drop(volume);
-        let usage = |what: &str, remedy: &str| Failure::at(Exit::Usage, what, target, remedy);
-        if size < now {
-            let what = format!("a volume only grows, and this one has {}", size_shown(now));
-            return Err(usage(&what, "make a smaller one, and copy what it holds: mkfs --from"));
-        }
-        if size <= there {
-            return Ok(());
-        }
-        if !target.metadata().is_ok_and(|meta| meta.is_file()) {
-            let what = format!("the device has {}", size_shown(there));
-            return Err(usage(&what, "leave out --size"));
-        }
-        FileDevice::create(target, size).map(drop).map_err(|error| {
-            let what = format!("cannot make the file longer ({})", said(&error));
-            Failure::at(Exit::Failed, &what, target, "")
-        })
     }
 }
 
 impl Label {
     /// Tells or sets it.
     pub fn run(&self) -> Outcome {
-        let now = match &self.label {
-            None => *volumes::look(&self.target)?.shape(),
-            Some(text) => {
-                alter(&self.target, &Change { label: Some(label(text)?), ..Change::default() })?
-            }
-        };
-        tell(self.json, &self.target, &now, &report::label(&now.label));
+        if let Some(text) = &self.label {
+            label(text)?;
+        }
+        let now =
+            alter(&self.target, &Request { label: self.label.clone(), ..Request::default() })?;
+        tell(self.json, &now, now["label"].as_str().unwrap_or_default());
         Ok(())
     }
 }
@@ -143,36 +111,29 @@ impl Tune {
             let remedy = "give --compress or --reserve";
             return Err(Failure::new(Exit::Usage, "nothing to change", remedy));
         }
-        let size = volumes::look(&self.target)?.shape().size;
-        let reserve = self.reserve.map(|reserve| reserve.checked_of(size)).transpose()?;
-        let change = Change { reserve, setting: self.compress, ..Change::default() };
-        let now = alter(&self.target, &change)?;
-        let (setting, kept) = (now.setting(), size_shown(now.reserve));
-        let (name, codec, level) = (path_shown(&self.target), setting.codec.name(), setting.level);
+        let (reserve, setting) = (self.reserve, self.compress);
+        let now = alter(&self.target, &Request { reserve, setting, ..Request::default() })?;
+        let kept = size_shown(now["reserve"].as_u64().unwrap_or(0));
+        let codec = now["compress"].as_str().unwrap_or_default();
+        let (name, level) = (path_shown(&self.target), &now["level"]);
         let shown =
             format!("{name}: what is new is compressed by {codec}:{level}, {kept} are kept back");
-        tell(self.json, &self.target, &now, &shown);
+        tell(self.json, &now, &shown);
         Ok(())
     }
 }
 
-fn options() -> Outcome<Options> {
-    Options::parse(&[], ram())
+/// Of a volume that nobody has mounted, or of one that is mounted here.
+fn alter(path: &Path, request: &Request) -> Outcome<Value> {
+    if !volumes::is_volume(path) && path.is_dir() {
+        return volumes::ask::ask(path, &request.message(), false);
+    }
+    let write = request.changes();
+    let options = Options::parse(&[], ram())?;
+    let volume = volumes::open(path, volumes::opening(path, write, &options))?;
+    apply(&volume, path, request)
 }
 
-fn alter(path: &Path, change: &Change) -> Outcome<Superblock> {
-    let volume = volumes::open(path, volumes::opening(path, true, &options()?))?;
-    volume.alter(change).map_err(|error| volumes::failure(path, &error))
-}
-
-fn tell(json: bool, path: &Path, now: &Superblock, shown: &str) {
-    let all: Value = json!({
-        "volume": path.to_string_lossy(),
-        "size": now.size,
-        "label": report::label(&now.label),
-        "reserve": now.reserve,
-        "compress": now.setting().codec.name(),
-        "level": now.setting().level,
-    });
-    say(&if json { all.to_string() } else { shown.to_owned() });
+fn tell(json: bool, now: &Value, shown: &str) {
+    say(&if json { now.to_string() } else { shown.to_owned() });
 }

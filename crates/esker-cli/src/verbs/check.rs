@@ -11,6 +11,7 @@ use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
 use crate::images::{self, Opening};
 use crate::units::size_shown;
+use crate::volumes::care::Work;
 use crate::volumes::{is_volume, report};
 
 /// Check that an image or a volume is as it was written, and name what a damage costs.
@@ -22,15 +23,19 @@ use crate::volumes::{is_volume, report};
 Examples:
   esker check x.esker
   esker check --full x.esker      also decompress everything and compare strong hashes
+  esker check --online /mnt/d     a volume that is mounted, as it is at one moment
 
 Exit status: 6 if anything is damaged.")]
 pub struct Check {
-    /// An image, or a volume that is not mounted
-    #[arg(value_name = "IMAGE|VOLUME")]
+    /// An image, or a volume that is not mounted; with --online the mount of one
+    #[arg(value_name = "IMAGE|VOLUME|MOUNT")]
     image: PathBuf,
     /// Decompress everything and compare strong hashes too
     #[arg(long)]
     full: bool,
+    /// Check a volume while it is mounted and others write
+    #[arg(long, conflicts_with = "full")]
+    online: bool,
     #[command(flatten)]
     opening: Opening,
     /// Print one line of JSON about the result
@@ -77,6 +82,13 @@ fn found(finding: &Finding) -> Value {
 impl Check {
     /// Checks.
     pub fn run(&self) -> Outcome {
+        if self.online {
+            return self.check_online();
+        }
+        if self.image.is_dir() {
+            let remedy = "with --online a volume is checked while it is mounted";
+            return Err(Failure::at(Exit::Usage, "a directory", &self.image, remedy));
+        }
         if is_volume(&self.image) {
             let (lines, outcome) = report::check(&self.image, self.json);
             lines.iter().for_each(|line| say(line));
@@ -92,6 +104,28 @@ impl Check {
         }
         let what = format!("damaged: {} finding(s)", report.findings.len());
         let remedy = "`esker extract --salvage` takes out what is whole";
+        Err(Failure::at(Exit::Damaged, &what, &self.image, remedy))
+    }
+
+    fn check_online(&self) -> Outcome {
+        if is_volume(&self.image) {
+            let remedy = "name the mount, or leave out --online where there is none";
+            return Err(Failure::at(Exit::Usage, "a volume, and no mount", &self.image, remedy));
+        }
+        let done = super::scrub::online(&self.image, Work::Check)?;
+        let findings = done["findings"].as_array().map_or(&[][..], Vec::as_slice);
+        if self.json {
+            say(&done.to_string());
+        } else {
+            findings.iter().filter_map(Value::as_str).for_each(say);
+        }
+        if findings.is_empty() {
+            let whole = format!("{} is whole", path_shown(&self.image));
+            (!self.json).then(|| say(&whole));
+            return Ok(());
+        }
+        let what = format!("damaged: {} finding(s)", findings.len());
+        let remedy = "`esker scrub` names the files that are damaged";
         Err(Failure::at(Exit::Damaged, &what, &self.image, remedy))
     }
 

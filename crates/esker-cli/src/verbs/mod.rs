@@ -14,7 +14,7 @@ mod find;
 mod info;
 mod look;
 mod ls;
-mod mkfs;
+pub mod mkfs;
 mod mount;
 mod null_server;
 mod pack;
@@ -26,6 +26,7 @@ mod scrub;
 mod snapshot;
 mod spent;
 mod stat;
+mod stats;
 mod sync;
 mod tree;
 mod umount;
@@ -52,6 +53,7 @@ Examples:
   esker mkfs disk.vol --size 10G            a writable volume in a file
   esker mount disk.vol /mnt/d               that volume as a file system
   esker snapshot create /mnt/d before       what it is like now, to be looked at later
+  esker stats /mnt/d                        how full it is, how long its answers take
   esker pack ./tree -o tree.esker           a tree into one compressed file
   esker mount tree.esker /mnt/t             that file as a file system
   esker ls tree.esker:/bin                  a look into it, without mounting
@@ -100,6 +102,7 @@ enum Verb {
     Check(check::Check),
     Recover(Box<recover::Recover>),
     Scrub(scrub::Scrub),
+    Stats(stats::Stats),
     Resize(alter::Resize),
     Label(alter::Label),
     Tune(alter::Tune),
@@ -136,6 +139,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Check(verb) => told(verb.json, verb.run()),
         Verb::Recover(verb) => told(verb.json, verb.run()),
         Verb::Scrub(verb) => told(verb.json, verb.run()),
+        Verb::Stats(verb) => told(verb.json, verb.run()),
         Verb::Resize(verb) => told(verb.json, verb.run()),
         Verb::Label(verb) => told(verb.json, verb.run()),
         Verb::Tune(verb) => told(verb.json, verb.run()),

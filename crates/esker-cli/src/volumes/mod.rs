@@ -3,7 +3,12 @@
 //! Above: `verbs`, `serve`, `images`. Below: `esker-volume`. Invariant: whoever may write has the volume to himself as
 //! long as he has it open, and who else comes is told who that is.
 
+pub mod alter;
+pub mod ask;
+pub mod care;
+pub mod desk;
 mod owner;
+pub mod pacer;
 mod queue;
 pub mod report;
 pub mod snapshots;

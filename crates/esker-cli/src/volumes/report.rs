@@ -11,7 +11,7 @@ use esker_volume::device::FileDevice;
 use esker_volume::segments::Condition;
 use serde_json::{Value, json};
 
-use super::look;
+use super::{Writable, look};
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
 use crate::units::size_shown;
 
@@ -50,11 +50,96 @@ fn described(path: &Path, volume: &Volume<FileDevice>) -> Value {
         "level": setting.level,
         "meta_copies": shape.copies,
         "born": shape.born,
+        "compatible": features(shape.compatible, &[]),
+        "read_compatible": features(shape.read_compatible, &[]),
+        "incompatible": features(shape.incompatible, &INCOMPATIBLE),
         "commit": volume.sequence(),
         "superblock": volume.settled() + 1,
         "orphans": volume.orphans().len(),
         "snapshots": volume.snapshots().len(),
     })
+}
+
+/// How a volume is used.
+pub fn stats(path: &Path, volume: &Volume<FileDevice>) -> Value {
+    let (shape, space, stretches) = (volume.shape(), volume.space(), volume.stretches());
+    let live = stretches.iter().map(|row| row.live).fold(0, u64::saturating_add);
+    let of = |wanted| stretches.iter().filter(|row| row.condition == wanted).count();
+    json!({
+        "volume": path.to_string_lossy(),
+        "label": label(&shape.label),
+        "size": space.total,
+        "used": space.used,
+        "free": space.total - space.used,
+        "inodes": space.inodes,
+        "segments": {
+            "count": stretches.len(),
+            "len": shape.segment_len,
+            "free": of(Condition::Free),
+            "log": of(Condition::Log),
+            "tables": of(Condition::Tables),
+            "named": of(Condition::Next),
+            "bad": of(Condition::Bad),
+            "superblocks": of(Condition::Home),
+            "live": live,
+        },
+        "snapshots": volume.snapshots().len(),
+        "orphans": volume.orphans().len(),
+        "commit": volume.sequence(),
+        "superblock": volume.settled() + 1,
+        "unsettled": volume.unsettled(),
+    })
+}
+
+/// The same of one that is mounted to be written: what waits, what was written and why, and what is kept in memory.
+pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
+    let home = fs.store();
+    let (most, memory) = home.waiting();
+    let (counted, cached) = (home.volume().counted(), home.volume().cached());
+    let mut all = stats(path, home.volume());
+    all["waiting"] = json!({ "memory": memory, "most": most });
+    all["written"] = json!({
+        "plain": counted.plain,
+        "all": counted.written(),
+        "blocks": counted.blocks,
+        "moved": counted.moved,
+        "rows": counted.rows,
+        "tables": counted.tables,
+        "parity": counted.parity,
+        "superblocks": counted.superblocks,
+        "padding": counted.padding,
+        "commits": counted.commits,
+        "steps": counted.steps,
+        "reclaimed_segments": counted.reclaimed,
+    });
+    all["cache"] = json!({
+        "bytes": cached.bytes,
+        "limit": cached.limit,
+        "hits": cached.hits,
+        "misses": cached.misses,
+    });
+    all
+}
+
+/// Features without which a volume is not understood, by their bits.
+const INCOMPATIBLE: [&str; 1] = ["snapshots"];
+
+/// The features that these flags stand for; those that are unknown by their numbers.
+fn features(flags: u64, known: &[&str]) -> Vec<String> {
+    let set = (0..64).filter(|bit| flags & (1 << bit) != 0);
+    let name =
+        |bit: usize| known.get(bit).map_or_else(|| format!("bit {bit}"), |&name| name.into());
+    set.map(name).collect()
+}
+
+/// The same of all three kinds, in words.
+fn features_shown(all: &Value) -> String {
+    let kind = |key: &str| {
+        let names = all[key].as_array()?.iter().filter_map(Value::as_str).collect::<Vec<_>>();
+        (!names.is_empty()).then(|| format!("{} ({})", names.join(", "), key.replace('_', "-")))
+    };
+    let kinds = ["incompatible", "read_compatible", "compatible"].into_iter().filter_map(kind);
+    kinds.collect::<Vec<_>>().join("; ")
 }
 
 /// A label, for a person.
@@ -98,6 +183,7 @@ pub fn info(path: &Path, json: bool) -> Outcome<String> {
             },
         ),
         ("commit", format!("{}, superblock {}", all["commit"], all["superblock"])),
+        ("features", features_shown(&all)),
     ];
     let mut words = format!("{}: an Esker volume, version {}", path_shown(path), all["version"]);
     for (key, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
@@ -128,4 +214,17 @@ pub fn check(path: &Path, json: bool) -> (Vec<String>, Outcome) {
     let what = format!("damaged: {} finding(s)", findings.len());
     let remedy = "`esker extract --continue` takes out what is whole";
     (lines, Err(Failure::at(Exit::Damaged, &what, path, remedy)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_have_names_or_numbers() {
+        assert!(features(0, &INCOMPATIBLE).is_empty());
+        assert_eq!(features(1 | 1 << 5 | 1 << 63, &INCOMPATIBLE), ["snapshots", "bit 5", "bit 63"]);
+        let all = json!({ "compatible": ["bit 3"], "incompatible": ["snapshots", "bit 5"] });
+        assert_eq!(features_shown(&all), "snapshots, bit 5 (incompatible); bit 3 (compatible)");
+    }
 }

@@ -113,34 +113,7 @@ pub fn offline(path: &Path, request: Request<'_>) -> Outcome<Value> {
 
 /// The same of the volume that is mounted where this path lies.
 pub fn online(path: &Path, request: Request<'_>) -> Outcome<Value> {
-    let unable = |error: &std::io::Error| {
-        let what = match rustix::io::Errno::from_io_error(error) {
-            Some(rustix::io::Errno::NOTTY) => {
-                let remedy = "name a volume, or something in the mount of one that can be written";
-                return Failure::at(Exit::Usage, "not a volume", path, remedy);
-            }
-            Some(rustix::io::Errno::PERM) => {
-                "only root, and who mounted it, may do that".to_owned()
-            }
-            _ => format!("cannot ask the mount ({})", crate::failure::said(error)),
-        };
-        Failure::at(Exit::Failed, &what, path, "")
-    };
-    if matches!(request, Request::Create(_)) {
-        // What the kernel keeps back belongs to it.
-        crate::verbs::handed_over(path).map_err(|error| unable(&error))?;
-    }
-    let message = request.message().to_string();
-    let answer = esker_fuse::control::ask(path, message.as_bytes());
-    let answer = answer.map_err(|error| unable(&error))?;
-    let answer: Value = serde_json::from_slice(&answer).unwrap_or(Value::Null);
-    match (answer["error"].as_str(), answer["exit"].as_u64()) {
-        (None, _) => Ok(answer),
-        (Some(text), exit) => {
-            let exit = if exit == Some(Exit::Usage as u64) { Exit::Usage } else { Exit::Failed };
-            Err(Failure::new(exit, text, ""))
-        }
-    }
+    super::ask::ask(path, &request.message(), matches!(request, Request::Create(_)))
 }
 
 /// Answers for a volume that is mounted.

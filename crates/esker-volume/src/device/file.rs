@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 
@@ -66,7 +67,7 @@ pub trait Zoning: Send + Sync {
 /// A file as a device. A sparse one grows as it is written.
 pub struct FileDevice {
     file: File,
-    size: u64,
+    size: AtomicU64,
     queue: Option<Box<dyn Queue>>,
     zoning: Option<Box<dyn Zoning>>,
 }
@@ -98,7 +99,7 @@ impl FileDevice {
         };
         flock(&file, how)?;
         let size = (&file).seek(SeekFrom::End(0))?;
-        Ok(Self { file, size, queue: None, zoning: None })
+        Ok(Self { file, size: AtomicU64::new(size), queue: None, zoning: None })
     }
 
     /// The same, with somebody who writes meanwhile, if there is one for this file: he keeps the file as it was opened,
@@ -129,16 +130,28 @@ impl FileDevice {
     /// What the operating system says.
     pub fn create(path: &Path, size: u64) -> std::io::Result<Self> {
         drop(OpenOptions::new().create(true).append(true).open(path)?);
-        let mut device = Self::open(path, true)?;
-        if device.file.metadata()?.is_file() && device.size < size {
-            device.file.set_len(size)?;
-            device.size = size;
-        }
+        let device = Self::open(path, true)?;
+        device.lengthen(size)?;
         Ok(device)
     }
 
+    /// Makes a file as long, and looks how long it is, or the device.
+    fn lengthen(&self, size: u64) -> std::io::Result<u64> {
+        let mut now = (&self.file).seek(SeekFrom::End(0))?;
+        if now < size && self.file.metadata()?.is_file() {
+            self.file.set_len(size)?;
+            now = size;
+        }
+        self.size.fetch_max(now, Ordering::AcqRel);
+        Ok(self.size())
+    }
+
+    fn size(&self) -> u64 {
+        self.size.load(Ordering::Acquire)
+    }
+
     fn within(&self, at: u64, len: usize) -> Result<()> {
-        let end = at.checked_add(len as u64).filter(|&end| end <= self.size);
+        let end = at.checked_add(len as u64).filter(|&end| end <= self.size());
         end.map(|_| ()).ok_or(Fault::OutOfRange)
     }
 }
@@ -146,7 +159,7 @@ impl FileDevice {
 impl Device for FileDevice {
     fn geometry(&self) -> Geometry {
         let zones = self.zoning.as_ref().map(|zoning| zoning.zones());
-        Geometry { size: self.size, unit: UNIT, zones }
+        Geometry { size: self.size(), unit: UNIT, zones }
     }
 
     fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
@@ -192,6 +205,10 @@ impl Device for FileDevice {
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             Err(errno) => Err(fault(&errno.into())),
         }
+    }
+
+    fn extend(&self, size: u64) -> Result<u64> {
+        self.lengthen(size).map_err(|error| fault(&error))
     }
 
     fn written(&self, at: u64) -> Result<Option<u64>> {

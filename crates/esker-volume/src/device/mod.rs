@@ -93,6 +93,15 @@ pub trait Device: Send + Sync {
     /// What the device says.
     fn discard(&self, at: u64, len: u64) -> Result<()>;
 
+    /// Makes it at least as large, where that can be; how large it is then, which may be more. Nothing moves.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn extend(&self, size: u64) -> Result<u64> {
+        let _ = size;
+        Ok(self.geometry().size)
+    }
+
     /// How far the zone that begins at `at` was written; `None`: there are no zones.
     ///
     /// # Errors
@@ -146,6 +155,10 @@ macro_rules! through {
 
             fn discard(&self, at: u64, len: u64) -> Result<()> {
                 (**self).discard(at, len)
+            }
+
+            fn extend(&self, size: u64) -> Result<u64> {
+                (**self).extend(size)
             }
 
             fn written(&self, at: u64) -> Result<Option<u64>> {

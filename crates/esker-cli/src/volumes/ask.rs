@@ -1,0 +1,62 @@
+//! Asking the server of a mount, in JSON both ways.
+//!
+//! Above: verbs. Below: `esker_fuse::control`. Invariant: what the server refuses comes back with its words and its
+//! exit status.
+
+use std::io::Error;
+use std::path::Path;
+
+use rustix::io::Errno;
+use serde_json::{Value, json};
+
+use crate::failure::{Exit, Failure, Outcome, said};
+
+/// The exits that a server may answer with.
+const EXITS: [Exit; 3] = [Exit::Usage, Exit::Source, Exit::Damaged];
+
+/// A failure as a server answers it.
+pub fn refusal(failure: &Failure) -> Value {
+    json!({ "error": failure.text, "exit": failure.exit as u8 })
+}
+
+/// Nobody there knows what is asked.
+pub fn unknown() -> Value {
+    json!({ "error": "not a volume", "unknown": true })
+}
+
+/// What is said where nobody answers who knows what is asked: what it is not, and what to name.
+type Nothing<'a> = (&'a str, &'a str);
+
+/// As long as it is a volume that is asked about.
+const NO_VOLUME: Nothing<'_> =
+    ("not a volume", "name a volume, or something in the mount of one that can be written");
+
+fn unable(path: &Path, error: &Error, nothing: Nothing<'_>) -> Failure {
+    let what = match Errno::from_io_error(error) {
+        Some(Errno::NOTTY) => return Failure::at(Exit::Usage, nothing.0, path, nothing.1),
+        Some(Errno::PERM) => "only root, and who mounted it, may do that".to_owned(),
+        _ => format!("cannot ask the mount ({})", said(error)),
+    };
+    Failure::at(Exit::Failed, &what, path, "")
+}
+
+/// Asks the server of the mount in which this path lies. `handed_over`: what the kernel keeps back belongs to it.
+pub fn ask(path: &Path, message: &Value, handed_over: bool) -> Outcome<Value> {
+    if handed_over {
+        crate::verbs::handed_over(path).map_err(|error| unable(path, &error, NO_VOLUME))?;
+    }
+    ask_of(path, message, NO_VOLUME)
+}
+
+/// Asks it, whatever it serves.
+pub fn ask_of(path: &Path, message: &Value, nothing: Nothing<'_>) -> Outcome<Value> {
+    let answer = esker_fuse::control::ask(path, message.to_string().as_bytes());
+    let answer = answer.map_err(|error| unable(path, &error, nothing))?;
+    let answer: Value = serde_json::from_slice(&answer).unwrap_or(Value::Null);
+    let Some(text) = answer["error"].as_str() else { return Ok(answer) };
+    if answer["unknown"] == true {
+        return Err(Failure::at(Exit::Usage, nothing.0, path, nothing.1));
+    }
+    let exit = EXITS.into_iter().find(|&exit| answer["exit"].as_u64() == Some(exit as u64));
+    Err(Failure::new(exit.unwrap_or(Exit::Failed), text, ""))
+}

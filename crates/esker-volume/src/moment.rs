@@ -1,0 +1,160 @@
+//! What a volume was like a moment ago, for whoever looks at it for long while others write.
+//!
+//! Above: `scrub`, verbs. Below: `volume`. A [`Moment`] is a volume of its own, with the tables, the log and the
+//! segments of then: as long as there is one, segments that nobody needs any more do not become free, so all that it
+//! names stays where it was. Invariant: who writes comes first: where room is short the moment is let go, and who
+//! looked at it is told that what was seen does not count.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use esker_stone::cache::Cache;
+
+use crate::check::Finding;
+use crate::device::{Device, Fault, Geometry, Result};
+use crate::limits::MOMENT_CACHE_LEN;
+use crate::log::Log;
+use crate::room::SPARE;
+use crate::segments::{Physical, Segments};
+use crate::stack::State;
+use crate::volume::{Options, Volume};
+
+/// So many of a volume's segments, as one part of this, stay free while a moment is kept.
+const FREE_SHARE: usize = 16;
+/// How often somebody tries to keep a moment that is let go.
+pub(crate) const TRIES: usize = 3;
+
+/// Asked before so many bytes are read: waits as long as it is to be waited, and says whether to go on.
+pub type Pace<'a> = &'a (dyn Fn(usize) -> bool + Sync);
+
+/// A moment could not be kept to its end, or nobody wants to know any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LetGo;
+
+/// Who looks at moments.
+#[derive(Default)]
+pub(crate) struct Moments {
+    held: AtomicUsize,
+    /// How often all of them were let go.
+    lost: AtomicU64,
+}
+
+impl Moments {
+    /// There is no room for them.
+    pub fn let_go(&self) {
+        if self.held.load(Ordering::Acquire) > 0 {
+            self.lost.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// The device below a moment: paced, and written only where what is there is still what it was.
+pub(crate) struct Below<'a, D> {
+    volume: &'a Volume<D>,
+    segments: Segments,
+    pace: Pace<'a>,
+}
+
+/// What a volume was like.
+pub(crate) struct Moment<'a, D> {
+    /// As a volume of its own. Nothing is committed to it.
+    pub view: Volume<Below<'a, D>>,
+    volume: &'a Volume<D>,
+    lost: u64,
+}
+
+impl<D> Moment<'_, D> {
+    /// Whether all that it names is still where it was.
+    pub fn is_kept(&self) -> bool {
+        self.volume.moments.lost.load(Ordering::Acquire) == self.lost
+    }
+}
+
+impl<D> Drop for Moment<'_, D> {
+    fn drop(&mut self) {
+        self.volume.moments.held.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl<D: Device> Volume<D> {
+    /// What it is like now. `mend`: damaged bytes may be written over.
+    pub(crate) fn moment<'a>(&'a self, pace: Pace<'a>, mend: bool) -> Moment<'a, D> {
+        let log = self.log();
+        self.moment_of(&log, pace, mend)
+    }
+
+    fn moment_of<'a>(&'a self, log: &Log, pace: Pace<'a>, mend: bool) -> Moment<'a, D> {
+        self.moments.held.fetch_add(1, Ordering::AcqRel);
+        let lost = self.moments.lost.load(Ordering::Acquire);
+        let (state, segments) = (self.state().clone(), self.segments().clone());
+        let below = Below { volume: self, segments: segments.clone(), pace };
+        let options = Options {
+            write: mend && self.is_writable(),
+            ..Options::new(Cache::new(MOMENT_CACHE_LEN))
+        };
+        let view = Volume::with(below, options, log.clone(), (segments, state));
+        Moment { view, volume: self, lost }
+    }
+
+    /// Whether segments must not become free. Where there are few of those, moments are let go.
+    pub(crate) fn keeps_moments(&self, state: &State) -> bool {
+        let kept = self.kept_back(state).saturating_add(SPARE);
+        let segments = self.segments();
+        let least = kept.saturating_add(segments.rows().len() / FREE_SHARE);
+        let is_held = self.moments.held.load(Ordering::Acquire) > 0;
+        if is_held && segments.free() <= least {
+            self.moments.let_go();
+        }
+        is_held && segments.free() > least
+    }
+
+    /// All that is wrong with it as it is now, while others write: every byte that somebody needs is read.
+    ///
+    /// # Errors
+    /// `LetGo`: there was no room to keep the moment, or `pace` said so.
+    pub fn check_moment(&self, pace: Pace<'_>) -> std::result::Result<Vec<Finding>, LetGo> {
+        for _ in 0..TRIES {
+            let moment = self.moment(pace, false);
+            let findings = moment.view.check();
+            if !pace(0) {
+                break;
+            }
+            if moment.is_kept() {
+                return Ok(findings);
+            }
+        }
+        Err(LetGo)
+    }
+}
+
+impl<D: Device> Device for Below<'_, D> {
+    fn geometry(&self) -> Geometry {
+        self.volume.device.geometry()
+    }
+
+    fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        if !(self.pace)(target.len()) {
+            return Err(Fault::Gone);
+        }
+        self.volume.device.read(at, target)
+    }
+
+    fn write(&self, at: u64, source: &[u8]) -> Result<()> {
+        let physical =
+            Physical(u32::try_from(at / self.volume.shape.segment_len).unwrap_or(u32::MAX));
+        // As long as this is held nothing becomes free, and so nothing is begun again that was not free before.
+        let _state = self.volume.state();
+        let now = self.volume.segments().get(physical).map(|row| row.number);
+        if now.is_none() || now != self.segments.get(physical).map(|row| row.number) {
+            return Err(Fault::ReadOnly);
+        }
+        self.volume.device.write(at, source)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.volume.device.flush()
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<()> {
+        Err(Fault::ReadOnly)
+    }
+}
