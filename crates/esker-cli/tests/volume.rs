@@ -386,4 +386,29 @@ fn a_volume_grows_and_gets_another_name() {
     fs::write(&nothing, [7; 1 << 20]).expect("written");
     fails(&["resize", &nothing, "--size", "64M"], 4, &["not an Esker volume"]);
     assert_eq!(fs::metadata(&nothing).expect("a file").len(), 1 << 20);
+    // What cannot be read takes nothing's place.
+    fails(
+        &["mkfs", "-F", &disk, "--from", &nothing],
+        4,
+        &["refused archive", "nothing was changed"],
+    );
+    assert_eq!(succeeds(&["label", &disk]).trim(), "new");
+}
+
+/// An image is told to be one, where a volume is meant.
+#[test]
+fn an_image_is_no_volume() {
+    let lab = Lab::new(&["tree", "out"]);
+    let image = lab.path("x.esker");
+    fs::write(lab.path("tree/f"), "abc").expect("written");
+    succeeds(&["pack", &lab.path("tree"), "-o", &image]);
+    fails(&["tune", &image, "--reserve", "1%"], 4, &["not a volume but an image"]);
+    fails(&["resize", &image], 4, &["not a volume but an image"]);
+    let out = lab.path("out");
+    for word in [&["--before", "5"][..], &["--keep-older"]] {
+        let words = [&["recover", &image, "-o", &out], word].concat();
+        fails(&words, 2, &["an image never changed", "leave them out"]);
+    }
+    succeeds(&["recover", &image, "-o", &out]);
+    assert_eq!(fs::read(lab.path("out/f")).expect("it is out"), b"abc");
 }

@@ -65,20 +65,40 @@ impl Filled {
     }
 }
 
+/// Whether this can be read as far as its beginning says: for whoever destroys something to fill it from there.
+pub fn begins(from: &Path) -> Outcome {
+    let meta = std::fs::metadata(from).map_err(|error| unread(from, &error))?;
+    if meta.is_dir() {
+        return std::fs::read_dir(from).map(drop).map_err(|error| unread(from, &error));
+    }
+    if !meta.is_file() {
+        // What was read of a pipe is gone.
+        return Ok(());
+    }
+    if volumes::is_volume(from) || images::is_image(from, Begin::default()) {
+        return images::open_any(from, &Opening::default(), &images::cache_for_all()).map(drop);
+    }
+    let file = File::open(from).map_err(|error| unread(from, &error))?;
+    let plain = unpack::plain(file, from, "mkfs --from - ...")?;
+    let first = tar::Archive::new(plain).next();
+    first.map(drop).map_err(|refusal| unpack::explain(from, &refusal, "nothing was changed"))
+}
+
+fn unread(from: &Path, error: &std::io::Error) -> Failure {
+    let remedy = match error.kind() {
+        std::io::ErrorKind::NotFound => "give a directory or a tar archive that exists",
+        _ => "make it readable, or run as a user who may read it",
+    };
+    Failure::at(Exit::Source, &format!("cannot read --from ({})", said(error)), from, remedy)
+}
+
 /// Fills `fs` from whatever it is.
 pub fn import<S: Store>(fs: &Fs<S>, request: &Request<'_>) -> Outcome<Filled> {
     let from = request.from;
     if from.as_os_str() == OsStr::new("-") {
         return unpack::unpack(fs, std::io::stdin().lock(), from, Progress::new(None));
     }
-    let open = |error: &std::io::Error| {
-        let remedy = match error.kind() {
-            std::io::ErrorKind::NotFound => "give a directory or a tar archive that exists",
-            _ => "make it readable, or run as a user who may read it",
-        };
-        Failure::at(Exit::Source, &format!("cannot read --from ({})", said(error)), from, remedy)
-    };
-    let meta = std::fs::metadata(from).map_err(|error| open(&error))?;
+    let meta = std::fs::metadata(from).map_err(|error| unread(from, &error))?;
     if meta.is_dir() {
         return tree::copy(fs, request);
     }
@@ -86,7 +106,7 @@ pub fn import<S: Store>(fs: &Fs<S>, request: &Request<'_>) -> Outcome<Filled> {
         let image = images::open_any(from, &Opening::default(), &images::cache_for_all())?;
         return view::copy(fs, &*image, from);
     }
-    let file = File::open(from).map_err(|error| open(&error))?;
+    let file = File::open(from).map_err(|error| unread(from, &error))?;
     let len = meta.is_file().then_some(meta.len());
     unpack::unpack(fs, file, from, Progress::new(len))
 }

@@ -234,7 +234,7 @@ impl Mkfs {
             let what = "it cannot be filled from itself";
             return Err(Failure::at(Exit::Usage, what, from, "name another file"));
         }
-        Ok(())
+        crate::import::begins(from)
     }
 
     /// Copies what it is to hold, and makes that safe.

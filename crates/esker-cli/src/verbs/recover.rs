@@ -128,6 +128,10 @@ impl Recover {
             return self.volume();
         }
         match image() {
+            Ok(_) if self.before.is_some() || self.keep_older => {
+                let what = "an image never changed: it has no --before and no --keep-older";
+                Err(Failure::at(Exit::Usage, what, &self.source, "leave them out"))
+            }
             Err(failure) if head.starts_with(&MAGIC) => Err(failure),
             Err(_) => self.volume(),
             left => left,

@@ -29,13 +29,15 @@ use esker::{Attr, Ino, Kind};
 use esker_host::{Lent, Pool, SystemClock};
 use esker_stone::cache::Cache;
 use esker_stone::superblock::MAGIC;
-use esker_stone::{Codec, Setting};
+use esker_stone::{Codec, Setting, Unsupported};
 use esker_volume::device::{Device as _, Fault, FileDevice};
 use esker_volume::{Damage, Error, Kept, Maker, Options, Volume};
 
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::options;
 
+/// The kind of home that an image is, in superblocks.
+const IMAGE: u32 = 1;
 /// Most threads that compress what is written.
 const WRITERS_MAX: usize = 4;
 
@@ -84,6 +86,13 @@ pub fn failure(path: &Path, error: &Error) -> Failure {
         Error::Damaged(Damage::Shortened) => {
             let what = "the volume is cut short: the file or device is smaller than it";
             (Exit::Damaged, what.to_owned(), "make that as large again as it was")
+        }
+        Error::Stone(esker_stone::Error::Unsupported(Unsupported::Home(home))) => {
+            let what = match *home {
+                IMAGE => "not a volume but an image".to_owned(),
+                other => format!("not a volume but a home of kind {other}"),
+            };
+            (Exit::Source, what, "name a volume")
         }
         Error::Stone(esker_stone::Error::Unsupported(_)) => {
             (Exit::Source, format!("cannot read the volume: {error}"), "take a newer esker")
