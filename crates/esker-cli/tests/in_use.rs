@@ -16,8 +16,10 @@ use serde_json::Value;
 
 fn json(words: &[&str]) -> Value {
     let output = run(words);
-    let line = String::from_utf8_lossy(&output.stdout).into_owned();
-    serde_json::from_str(&line).unwrap_or_else(|_| panic!("{words:?}: {}", told(&output)))
+    // A failure is told in a line of its own, behind it.
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().next().unwrap_or_default();
+    serde_json::from_str(line).unwrap_or_else(|_| panic!("{words:?}: {}", told(&output)))
 }
 
 /// A volume of 64 MiB that is mounted.
@@ -55,14 +57,24 @@ fn churn(dir: &str, done: &AtomicBool) -> u64 {
     count
 }
 
+/// Ends those who write, whatever becomes of who waits for that.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// Does something while somebody writes.
 fn while_busy<R>(dir: &str, work: impl FnOnce() -> R) -> R {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let writer = scope.spawn(|| churn(dir, &done));
+        let ends = Ends(&done);
         assert!(within_seconds(|| fs::exists(format!("{dir}/churn 3")).unwrap_or(false)));
         let answer = work();
-        done.store(true, Ordering::Release);
+        drop(ends);
         assert!(writer.join().expect("it wrote") > 0);
         answer
     })
