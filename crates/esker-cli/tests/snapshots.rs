@@ -90,6 +90,78 @@ fn a_mounted_volume_has_snapshots() {
     succeeds(&["check", &disk]);
 }
 
+fn exists(path: &str) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+#[test]
+fn a_volume_goes_back_to_a_snapshot() {
+    if !can_mount() {
+        return;
+    }
+    let lab = lab();
+    let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
+    succeeds(&["mount", &disk, &mnt]);
+    fs::write(format!("{mnt}/f"), "as it was").expect("written");
+    fs::write(format!("{mnt}/old"), vec![7; 100_000]).expect("written");
+    succeeds(&["snapshot", "create", &mnt, "before"]);
+    fs::write(format!("{mnt}/f"), "as it is").expect("written");
+    fs::write(format!("{mnt}/new"), vec![8; 50_000]).expect("written");
+    fs::rename(format!("{mnt}/old"), format!("{mnt}/moved")).expect("renamed");
+    fails(&["snapshot", "rollback", &mnt, "before"], 1, &["mounted volume", "unmount it"]);
+    fails(&["snapshot", "rollback", &disk, "before"], 1, &["in use by", "is mounted on", "mnt"]);
+    succeeds(&["umount", &mnt]);
+    let told = ["+ /new", "c /f", "r /old -> /moved", "only in before"];
+    fails(&["snapshot", "diff", &disk, "before"], 7, &told);
+    let lines = ["\"from\":\"/old\"", "\"change\":\"renamed\"", "\"changes\":3", "\"after\":"];
+    fails(&["snapshot", "diff", &disk, "before", "--json"], 7, &lines);
+    fails(&["snapshot", "diff", &disk, "never"], 1, &["no snapshot", "never"]);
+    fails(&["snapshot", "rollback", &disk, "never"], 1, &["no snapshot", "snapshot list"]);
+    let back = succeeds(&["snapshot", "rollback", &disk, "before", "--keep", "after"]);
+    assert!(back.contains("as it was in the snapshot before"), "{back}");
+    succeeds(&["check", &disk]);
+    succeeds(&["snapshot", "diff", &disk, "before"]);
+    fails(&["snapshot", "diff", &disk, "before", "after"], 7, &told);
+    succeeds(&["mount", &disk, &mnt]);
+    assert_eq!(fs::read_to_string(format!("{mnt}/f")).expect("read"), "as it was");
+    assert_eq!(fs::read(format!("{mnt}/old")).expect("read"), vec![7; 100_000]);
+    assert!(!exists(&format!("{mnt}/new")) && !exists(&format!("{mnt}/moved")));
+    fs::write(format!("{mnt}/more"), "goes on").expect("written");
+    succeeds(&["umount", &mnt]);
+    let back = succeeds(&["snapshot", "rollback", &disk, "after", "--json"]);
+    assert!(back.contains("\"now\":\"after\""), "{back}");
+    assert_eq!(succeeds(&["cat", &format!("{disk}:/f")]), "as it is");
+    assert_eq!(listed(&disk).len(), 2);
+    succeeds(&["check", &disk]);
+}
+
+/// Nothing is waited for, and what cannot be asked is told why.
+#[test]
+fn what_cannot_be_asked_is_told_why() {
+    let lab = lab();
+    let (disk, pipe) = (lab.path("disk.vol"), lab.path("pipe"));
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    for words in [["list", ""], ["create", "x"], ["delete", "x"]] {
+        let name = Some(words[1]).filter(|name| !name.is_empty());
+        let all: Vec<_> = ["snapshot", words[0], &pipe].into_iter().chain(name).collect();
+        fails(&all, 2, &["not a volume"]);
+    }
+    fails(&["snapshot", "create", &disk, ""], 2, &["an empty one"]);
+    fails(&["snapshot", "list", &lab.path("missing")], 1, &["missing"]);
+    if !can_mount() {
+        return;
+    }
+    let mnt = lab.path("mnt");
+    succeeds(&["mount", &disk, &mnt, "-o", "ro"]);
+    fails(&["snapshot", "list", &mnt], 1, &["mounted to be read only", "ask the volume itself"]);
+    succeeds(&["snapshot", "list", &disk]);
+    succeeds(&["umount", &mnt]);
+    succeeds(&["mount", &disk, &mnt]);
+    fails(&["snapshot", "list", &disk], 1, &["in use by", "is mounted on", "mnt"]);
+    succeeds(&["umount", &mnt]);
+}
+
 /// What is no mount of a volume is told so, and who is neither root nor serves the mount is refused.
 #[test]
 fn only_those_are_answered_who_may_ask() {

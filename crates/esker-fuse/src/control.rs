@@ -6,13 +6,14 @@
 //! is answered; what is kept for those who fetch no more is bounded.
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use esker::{Error, Result, layout};
+use rustix::fs::OFlags;
 use rustix::ioctl::{Opcode, Updater, opcode};
 
 use crate::reply::Reply;
@@ -131,16 +132,30 @@ impl Desk {
 /// The command, as the kernel reads it: how long the message is, and that it goes both ways.
 const CONTROL: Opcode = opcode::read_write::<[u8; PAGE_LEN]>(b'E', 1);
 
+/// Opens what can lie in a mount of ours and be asked. Nothing else is: to open a pipe would be to wait, to open a
+/// device to do something to it.
+fn opened(path: &Path) -> io::Result<File> {
+    let asked = |meta: &Metadata| meta.is_file() || meta.is_dir();
+    let nobody = || io::Error::from(rustix::io::Errno::NOTTY);
+    if !asked(&std::fs::metadata(path)?) {
+        return Err(nobody());
+    }
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if asked(&file.metadata()?) { Ok(file) } else { Err(nobody()) }
+}
+
 /// Asks the server of the mount in which `path` lies.
 ///
 /// # Errors
-/// `InvalidInput` for a request that is longer than [`TEXT_MAX`]; ENOTTY where nobody answers; EPERM for who may
+/// `InvalidInput` for a request that is longer than [`TEXT_MAX`]; ENOTTY where nobody answers, and for what is neither
+/// a file nor a directory; EPERM for who may
 /// not ask; ESTALE when the answer was not fetched in time.
 pub fn ask(path: &Path, request: &[u8]) -> io::Result<Vec<u8>> {
     if request.len() > TEXT_MAX {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let file = File::open(path)?;
+    let file = opened(path)?;
     let mut answer = Vec::new();
     let mut ticket = 0;
     loop {

@@ -40,6 +40,8 @@ pub enum Damage {
     Superblock,
     /// The root is not what the superblock says.
     Root,
+    /// What the root says of snapshots contradicts itself.
+    Snapshots,
     /// A commit that was known to be safe is not there, or not whole.
     LostCommit,
     /// What a commit says makes no sense.
@@ -61,6 +63,7 @@ impl Damage {
             Self::Shortened => "the device is smaller than the volume on it",
             Self::Superblock => "the superblock contradicts itself",
             Self::Root => "the root is not what the superblock says",
+            Self::Snapshots => "what the root says of snapshots contradicts itself",
             Self::LostCommit => "a commit that was safe is lost",
             Self::Commit => "a commit makes no sense",
             Self::Segment => "a segment is named that is none",

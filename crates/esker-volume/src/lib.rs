@@ -13,6 +13,8 @@
 //! | merge.rs, settle.rs | from rows in memory to tables, and free segments again |
 //! | parity.rs | what a damaged part of tables is made from again |
 //! | snapshots.rs, snapped.rs | what the volume was like at moments with a name; looking at that |
+//! | rollback.rs | going back to such a moment |
+//! | differences.rs, changes.rs | how two moments differ, as rows and as paths |
 //! | room.rs, fold.rs | how much more fits, and making room |
 //! | recovery.rs, mkfs.rs, alter.rs | finding everything again; the first commit; another size or name |
 //! | recover/ | what is left of a volume that is damaged |
@@ -29,12 +31,14 @@
 #![forbid(unsafe_code)]
 
 mod alter;
+mod changes;
 mod check;
 mod commit;
 mod cost;
 mod counts;
 pub mod delta;
 pub mod device;
+mod differences;
 mod dirty;
 mod dump;
 mod error;
@@ -56,6 +60,7 @@ mod promised;
 pub mod recent;
 pub mod recover;
 mod recovery;
+mod rollback;
 mod room;
 pub mod root;
 pub mod rows;
@@ -71,13 +76,16 @@ mod volume;
 mod whole;
 
 pub use alter::Change;
+pub use changes::{Changed, Changes, How};
 pub use check::Finding;
 pub use commit::{Sink, Source};
 pub use counts::Counted;
+pub use differences::{Difference, Moment};
 pub use dirty::{Dirty, Ranges, Told};
 pub use dump::What;
 pub use error::{Damage, Error, Result};
 pub use home::{Kept, Maker};
+pub use merge::Row;
 pub use mkfs::{Making, make};
 pub use recovery::{is_there, open};
 pub use snapped::Snapped;

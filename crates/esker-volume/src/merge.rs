@@ -30,20 +30,30 @@ const LEAF_LEN: usize = 16 << 10;
 const LEAF_ROWS: usize = 2048;
 
 /// A row of any kind.
-#[derive(Clone, Debug)]
-pub(crate) enum Row {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// An inode.
     Inode(Inode),
+    /// A name.
     Name(Named),
+    /// A place in a listing.
     Place(Listing),
+    /// An extended attribute.
     Xattr(Xattr),
+    /// A stretch of a file.
     Extent(Extent),
+    /// References of a block.
     Refs(Refs),
+    /// Blocks that were moved.
     Move(Move),
+    /// A block.
     Block(BlockName, BlockRow),
 }
 
 impl Row {
-    fn kind(&self) -> u8 {
+    /// As in keys.
+    #[must_use]
+    pub const fn kind(&self) -> u8 {
         match self {
             Self::Inode(_) => kind::INODE,
             Self::Name(_) => kind::NAME,
@@ -56,7 +66,9 @@ impl Row {
         }
     }
 
-    fn key(&self) -> Vec<u8> {
+    /// Its key.
+    #[must_use]
+    pub fn key(&self) -> Vec<u8> {
         let block = |block: &BlockName| key::block(self.kind(), block.segment, block.slot);
         match self {
             Self::Inode(row) => key::inode(row.ino),
@@ -143,7 +155,7 @@ pub(crate) struct Range {
 }
 
 /// Where keys of one kind begin and end.
-type Bounds<K> = (Bound<K>, Bound<K>);
+pub(crate) type Bounds<K> = (Bound<K>, Bound<K>);
 
 /// A number of at most eight bytes, as if zeros came behind.
 fn padded(bytes: &[u8]) -> u64 {
@@ -172,6 +184,14 @@ impl Range {
             Some(_) => return None,
         };
         Some((from, to))
+    }
+
+    /// Blocks whose rows of this kind lie in it.
+    pub fn blocks(&self, kind: u8) -> Option<Bounds<BlockName>> {
+        self.part(kind, |segment, slot| {
+            let slot = (padded(slot) >> 32) as u32;
+            BlockName { segment, slot }
+        })
     }
 
     /// Inodes that may have keys of this kind in it: the last one, too, may have some.
@@ -243,13 +263,7 @@ impl<'a> Fresh<'a> {
     /// The same of blocks.
     fn block_rows(&self, range: &Range) -> impl Iterator<Item = (Vec<u8>, Option<Row>)> + use<'a> {
         let own = self.recent;
-        let part = |kind| {
-            let name = |segment, slot: &[u8]| {
-                let slot = (padded(slot) >> 32) as u32;
-                BlockName { segment, slot }
-            };
-            range.part(kind, name)
-        };
+        let part = |kind| range.blocks(kind);
         let key = |kind, block: BlockName| key::block(kind, block.segment, block.slot);
         let gone = move |kind| {
             let gone = within(&own.refs, part(kind)).filter(|&(_, &bytes)| bytes == 0);

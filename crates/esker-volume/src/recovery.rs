@@ -284,6 +284,9 @@ fn root_of(device: &impl Device, superblock: &Superblock) -> Result<(State, Segm
     device.read(at, &mut stored)?;
     page.verify(&stored)?;
     let (state, mut segments) = root::decode(&page.open(&stored, &[])?, count)?;
+    if state.snapshots.last().is_some_and(|row| row.sequence > superblock.sequence) {
+        return Err(Damage::Snapshots.into());
+    }
     let live = segments.live(page.segment) + u64::from(page.stored);
     segments.set_live(page.segment, live)?;
     Ok((state, segments))

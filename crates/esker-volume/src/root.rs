@@ -63,7 +63,7 @@ pub fn encode(state: &State, segments: &Segments, measure: Measure) -> Vec<u8> {
 /// From its plain bytes, of a volume with so many segments.
 ///
 /// # Errors
-/// `Root`, `Segment`; `Stone`.
+/// `Root`, `Segment`, `Snapshots`; `Stone`.
 pub fn decode(plain: &[u8], count: u32) -> Result<(State, Segments)> {
     let mut state = State::default();
     let mut rows: Vec<Segment> = Vec::new();
@@ -106,7 +106,8 @@ pub fn decode(plain: &[u8], count: u32) -> Result<(State, Segments)> {
 
 /// Snapshots are told apart, and tables that are not of the settled layer are of snapshots that there are.
 fn check_snapshots(state: &State) -> Result<()> {
-    let rises = |two: &[SnapshotRow]| two[0].sequence < two[1].sequence;
+    let rises =
+        |two: &[SnapshotRow]| two[0].sequence < two[1].sequence && two[0].blocks <= two[1].blocks;
     let all = &state.snapshots;
     let names: BTreeSet<_> = all.iter().map(|row| &row.name).collect();
     let known = |sequence: u64| all.binary_search_by_key(&sequence, |row| row.sequence).is_ok();
@@ -119,5 +120,65 @@ fn check_snapshots(state: &State) -> Result<()> {
         && names.len() == all.len()
         && state.kept.iter().all(belongs)
         && state.since.values().all(|&first| known(first));
-    if sound { Ok(()) } else { Err(Damage::Root.into()) }
+    if sound { Ok(()) } else { Err(Damage::Snapshots.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use esker_stone::Measure;
+    use esker_stone::rows::extents::BlockName;
+    use esker_stone::{Codec, PageRef, root::Top};
+
+    use super::*;
+    use crate::error::Error;
+
+    fn snapshot(sequence: u64, segment: u64, name: &[u8]) -> SnapshotRow {
+        let blocks = BlockName { segment, slot: 0 };
+        let name = name.to_vec();
+        SnapshotRow { sequence, time: 0, next_ino: 2, inodes: 1, next_place: 1, blocks, name }
+    }
+
+    fn table(layer: u64, at: u64) -> TableRow {
+        let page = PageRef {
+            segment: 3,
+            at,
+            codec: Codec::None,
+            stored: 100,
+            plain: 100,
+            checksum: 1,
+            hash: [0; 32],
+        };
+        let top = Top { page, height: 0, entries: 1 };
+        TableRow { layer, key: vec![1, 0], top, bytes: 4096 }
+    }
+
+    fn read(state: &State) -> Result<State> {
+        let plain = encode(state, &Segments::new(16, 2), Measure::Raw);
+        decode(&plain, 16).map(|(state, _)| state)
+    }
+
+    /// What a root says of snapshots that cannot be is an error, each of it.
+    #[test]
+    fn snapshots_that_make_no_sense_are_refused() {
+        let sound = State {
+            tables: vec![table(0, 0)],
+            kept: vec![table(4, 8192)],
+            since: [((3, 0), 9), ((3, 8192), 4)].into(),
+            snapshots: vec![snapshot(4, 5, b"one"), snapshot(9, 5, b"two")],
+            ..State::default()
+        };
+        let found = read(&sound).expect("it is sound");
+        assert_eq!(found.snapshots, sound.snapshots);
+        let refused = |change: &dyn Fn(&mut State)| {
+            let mut state = sound.clone();
+            change(&mut state);
+            read(&state).err() == Some(Error::Damaged(Damage::Snapshots))
+        };
+        assert!(refused(&|state| state.snapshots[1].blocks.segment = 4), "blocks fall");
+        assert!(refused(&|state| state.snapshots[1].name = b"one".to_vec()), "two of a name");
+        assert!(refused(&|state| state.kept[0].layer = 5), "a table of no snapshot");
+        assert!(refused(&|state| drop(state.since.insert((3, 8192), 9))), "it ends first");
+        assert!(refused(&|state| drop(state.since.remove(&(3, 8192)))), "of none at all");
+        assert!(refused(&|state| drop(state.since.insert((3, 0), 5))), "since no snapshot");
+    }
 }

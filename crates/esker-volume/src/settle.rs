@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
+use esker::Ino;
 use esker_stone::rows::tables::TableRow;
 use esker_stone::{PageRef, Sealed, tree};
 
@@ -22,6 +23,7 @@ use crate::parity::{PART_MAX, parity, parity_len};
 use crate::part::{PartHead, TABLES, append_page};
 use crate::recent::Recent;
 use crate::root;
+use crate::rows::Numbers;
 use crate::segments::{Condition, Physical, Segments};
 use crate::snapshots::{Shared, place};
 use crate::stack::State;
@@ -43,16 +45,36 @@ const SHARED_TABLES: u64 = 1024;
 const SHARED_SHARE: usize = 16;
 
 /// What a step leaves.
-struct Step {
+pub(crate) struct Step {
     /// All tables as they are to be.
-    tables: Vec<TableRow>,
+    pub tables: Vec<TableRow>,
     /// Those that are no more.
-    old: Vec<TableRow>,
+    pub old: Vec<TableRow>,
     /// Those that snapshots have.
-    shared: Shared,
+    pub shared: Shared,
     /// Where the next step goes on; `None`: the round is over.
-    cursor: Option<Vec<u8>>,
+    pub cursor: Option<Vec<u8>>,
+    /// What there is to count.
+    pub numbers: Numbers,
+    /// Inodes without a name.
+    pub orphans: BTreeSet<Ino>,
+    /// As in [`State::sweeping`].
+    pub sweeping: bool,
 }
+
+impl Step {
+    /// Of a state, without any tables yet.
+    pub fn of(state: &State) -> Self {
+        let mut old = Vec::new();
+        let shared = Shared::of(state, &mut old);
+        let (numbers, orphans, sweeping) = (state.numbers, state.orphans.clone(), state.sweeping);
+        Self { tables: Vec::new(), old, shared, cursor: None, numbers, orphans, sweeping }
+    }
+}
+
+/// Lays tables anew: of this state, from this key on.
+pub(crate) type Steps<'a, 'v, D> =
+    &'a mut dyn FnMut(&mut Settling<'v, D>, &State, &[u8]) -> Result<Step>;
 
 /// What a part of tables holds.
 struct Holds {
@@ -65,8 +87,8 @@ struct Holds {
 }
 
 /// A settling on its way.
-struct Settling<'a, D> {
-    volume: &'a Volume<D>,
+pub(crate) struct Settling<'a, D> {
+    pub volume: &'a Volume<D>,
     /// The end of the log, of which only the open segment of tables changes.
     log: &'a mut Log,
     /// Stretches that were taken.
@@ -135,7 +157,7 @@ impl<D: Device> Settling<'_, D> {
     }
 
     /// Writes leaves as tables, and takes them; unless `all`, those stay that do not fill one.
-    fn tables(
+    pub fn tables(
         &mut self,
         leaves: &mut Vec<tree::Leaf>,
         all: bool,
@@ -173,13 +195,14 @@ impl<D: Device> Settling<'_, D> {
 
     /// Some tables in a row, with what came laid over them: one after the other, so that it takes memory for the rows
     /// of one.
-    fn merge(
+    pub fn merge(
         &mut self,
         state: &State,
         tables: std::ops::Range<usize>,
+        came: &Recent,
         to: &mut Vec<TableRow>,
     ) -> Result<()> {
-        let (fresh, measure) = (Fresh::new(&state.settling), self.volume.writing().measure());
+        let (fresh, measure) = (Fresh::new(came), self.volume.writing().measure());
         let mut waiting = Vec::new();
         // Where there is none yet, what came is all.
         for table in tables.start..tables.end.max(tables.start + 1) {
@@ -195,12 +218,10 @@ impl<D: Device> Settling<'_, D> {
     fn step(&mut self, state: &State, cursor: &[u8]) -> Result<Step> {
         let fresh = Fresh::new(&state.settling);
         let worn = self.worn(state);
-        let mut old = Vec::new();
-        let shared = Shared::of(state, &mut old);
-        let mut step = Step { tables: Vec::new(), old, shared, cursor: None };
+        let mut step = Step::of(state);
         let count = state.tables.len();
         if count == 0 {
-            self.merge(state, 0..0, &mut step.tables)?;
+            self.merge(state, 0..0, &state.settling, &mut step.tables)?;
         }
         let (mut left, mut worn_left) =
             (AT_ONCE * self.volume.table_len as u64, WORN_AT_ONCE * self.volume.table_len as u64);
@@ -227,7 +248,7 @@ impl<D: Device> Settling<'_, D> {
                 continue;
             }
             let first = step.tables.len();
-            self.merge(state, at..end, &mut step.tables)?;
+            self.merge(state, at..end, &state.settling, &mut step.tables)?;
             for table in &state.tables[at..end] {
                 if same {
                     // Then a snapshot has those that were written now.
@@ -256,7 +277,7 @@ impl<D: Device> Settling<'_, D> {
             let mut to = Vec::new();
             // Of then: whoever finds it alone must not take it for newer than what came since.
             self.as_of = Some(layer);
-            let merged = self.merge(&alone, 0..1, &mut to);
+            let merged = self.merge(&alone, 0..1, &alone.settling, &mut to);
             self.as_of = None;
             merged?;
             step.shared.moved(&table, &to);
@@ -294,7 +315,7 @@ impl<D: Device> Settling<'_, D> {
 }
 
 /// The keys of a table.
-fn range(state: &State, table: usize) -> Range {
+pub(crate) fn range(state: &State, table: usize) -> Range {
     let key = |table: usize| state.tables.get(table).map(|table| table.key.clone());
     let from = if table == 0 { Vec::new() } else { key(table).unwrap_or_default() };
     Range { from, to: key(table + 1) }
@@ -458,13 +479,18 @@ impl<D: Device> Volume<D> {
 
     /// A step of settling.
     pub(crate) fn settle(&self, log: &mut Log) -> Result<()> {
+        self.settle_by(log, &mut |settling, state, cursor| settling.step(state, cursor))
+    }
+
+    /// A step in which tables are laid anew so.
+    pub(crate) fn settle_by<'a>(&'a self, log: &'a mut Log, steps: Steps<'_, 'a, D>) -> Result<()> {
         self.begin_round(log);
         let before = log.tables;
         let table_len = self.table_len_of(&self.state());
         let mut settling =
             Settling { volume: self, log, taken: Vec::new(), table_len, as_of: None };
-        let written = settling.written();
-        let taken = std::mem::take(&mut settling.taken);
+        let written = settling.written(steps);
+        let Settling { log, taken, .. } = settling;
         let written = match written {
             Ok(written) => written,
             Err(error) => {
@@ -495,6 +521,7 @@ impl<D: Device> Volume<D> {
         self.counts.add(Count::Reclaimed, free.len() as u64);
         let mut state = self.state_mut();
         (state.tables, state.kept, state.since) = (new.tables, new.kept, new.since);
+        (state.numbers, state.orphans, state.sweeping) = (new.numbers, new.orphans, new.sweeping);
         state.version += 1;
         match (cursor, log.round.take()) {
             (Some(cursor), Some(round)) => log.round = Some(Round { cursor, ..round }),
@@ -530,7 +557,7 @@ struct Written {
     cursor: Option<Vec<u8>>,
 }
 
-impl<D: Device> Settling<'_, D> {
+impl<'a, D: Device> Settling<'a, D> {
     /// Stretches that are needed whatever else they hold: the log, and the open ones.
     fn keep(&self, since: usize) -> BTreeSet<Physical> {
         let open = self.log.tables.map(|(physical, _)| physical);
@@ -538,11 +565,12 @@ impl<D: Device> Settling<'_, D> {
         log.chain([self.log.physical]).chain(open).collect()
     }
 
-    fn written(&mut self) -> Result<Written> {
+    fn written(&mut self, steps: Steps<'_, 'a, D>) -> Result<Written> {
         let volume = self.volume;
         let state = volume.state();
         let Some(round) = self.log.round.clone() else { return Err(Damage::Table.into()) };
-        let Step { tables, old, shared, cursor } = self.step(&state, &round.cursor)?;
+        let Step { tables, old, shared, cursor, numbers, orphans, sweeping } =
+            steps(self, &state, &round.cursor)?;
         // When the round is over the log begins where it did.
         let (base, since) =
             if cursor.is_none() { (round.begin, round.since) } else { (self.log.superblock, 0) };
@@ -565,13 +593,13 @@ impl<D: Device> Settling<'_, D> {
         // The root may need one more segment: it is one that is free now, not one that becomes so.
         let new = State {
             tables,
-            numbers: state.numbers,
-            orphans: state.orphans.clone(),
+            numbers,
+            orphans,
             snapshots: state.snapshots.clone(),
             kept: shared.kept,
             since: shared.since,
-            sweeping: state.sweeping,
             scrubbed: volume.scrubbed.load(Ordering::Acquire),
+            sweeping,
             ..State::default()
         };
         let measure = volume.writing().measure();

@@ -31,6 +31,8 @@ use crate::volume::Volume;
 
 /// Blocks that one commit sweeps away, at most, but for the last leaf of them.
 const SWEPT: usize = 1024;
+/// Rows of blocks that are looked at while others wait, at most, but for the last leaf of them.
+const LOOKED: usize = 16 << 10;
 /// Bytes of a table's rows in the root, at most, but for its key.
 const ROW_LEN: usize = 160;
 /// Bytes of the root for what else may come: names of snapshots, rows of more tables.
@@ -89,7 +91,7 @@ pub(crate) const fn place(table: &TableRow) -> (u64, u64) {
 }
 
 /// Whether a table has rows that snapshots need: blocks are not of any snapshot.
-fn is_shared(table: &TableRow) -> bool {
+pub(crate) fn is_shared(table: &TableRow) -> bool {
     table.key.first().is_none_or(|&own| own < kind::REFS)
 }
 
@@ -205,14 +207,10 @@ impl Source for Swept {
 }
 
 impl<D: Device> Stack<'_, D> {
-    /// Blocks from one on that no file names, for `each`, as long as that says so; where to go on.
-    fn unnamed(
-        &self,
-        from: BlockName,
-        each: &mut dyn FnMut(&Refs) -> bool,
-    ) -> Result<Option<BlockName>> {
+    /// Some of the blocks from one on that no file names, for `each`; where to go on.
+    fn unnamed(&self, from: BlockName, each: &mut dyn FnMut(&Refs)) -> Result<Option<BlockName>> {
         let mut all = Vec::new();
-        let mut next = None;
+        let (mut next, mut looked, mut stopped) = (None, 0, false);
         self.leaves_from(&key::block(kind::REFS, from.segment, from.slot), &mut |leaf| {
             let Leaf::Refs(rows) = leaf else { return leaf.kind() < kind::REFS };
             let behind = rows.iter().filter(|row| row.block >= from);
@@ -220,9 +218,11 @@ impl<D: Device> Stack<'_, D> {
             next = rows
                 .last()
                 .map(|row| BlockName { slot: row.block.slot.saturating_add(1), ..row.block });
-            all.len() < SWEPT
+            looked += rows.len();
+            stopped = all.len() >= SWEPT || looked >= LOOKED;
+            !stopped
         })?;
-        let next = next.filter(|_| all.len() >= SWEPT);
+        let next = next.filter(|_| stopped);
         for own in self.state.news() {
             let to = next.unwrap_or(BlockName { segment: u64::MAX, slot: u32::MAX });
             let range = if from < to { Some(own.refs.range(from..to)) } else { None };
@@ -233,8 +233,8 @@ impl<D: Device> Stack<'_, D> {
         all.dedup();
         for block in all {
             let row = self.refs(block)?;
-            if row.unnamed_since().is_some() && !each(&row) {
-                return Ok(None);
+            if row.unnamed_since().is_some() {
+                each(&row);
             }
         }
         Ok(next)
@@ -279,6 +279,7 @@ impl<D: Device> Volume<D> {
         if !self.has_room_for_another() {
             return Err(SnapshotError::NoRoom);
         }
+        let last = log.sequence;
         let newest = self.state().snapshots.last().map_or(0, |row| row.sequence);
         if newest >= log.sequence {
             // Snapshots are told apart by the last commit that they have: this one has one that says nothing.
@@ -301,7 +302,12 @@ impl<D: Device> Volume<D> {
             state.snapshots.push(row);
             state.version += 1;
         }
-        Ok(self.tell_snapshots(&mut log, before)?)
+        let told = self.tell_snapshots(&mut log, before);
+        if told.is_err() {
+            // Nothing may say that a commit was safe that is nowhere.
+            (log.sequence, log.round) = (last, None);
+        }
+        Ok(told?)
     }
 
     /// Takes a snapshot away, and frees what only it needed. Once this returns well both are safe; once the first
@@ -405,7 +411,6 @@ impl<D: Device> Volume<D> {
                 from = self.stack(&state).unnamed(begin, &mut |row| {
                     let since = row.unnamed_since().unwrap_or(0);
                     found.extend((!state.needs(row.block, since)).then_some(row.block));
-                    true
                 })?;
             }
             if !found.is_empty() {
@@ -426,37 +431,65 @@ impl<D: Device> Volume<D> {
         told
     }
 
-    /// What deleting each snapshot would give back, in their order.
+    /// All snapshots, the oldest first, and what deleting each would give back. Others commit meanwhile.
     ///
     /// # Errors
     /// What looking meets.
-    pub fn held_by_snapshots(&self) -> Result<Vec<Held>> {
-        let state = self.state();
-        let mut held = vec![Held::default(); state.snapshots.len()];
-        let stack = self.stack(&state);
-        let mut from = Some(BlockName { segment: 0, slot: 0 });
-        while let Some(begin) = from {
-            let mut alone = Vec::new();
-            from = stack.unnamed(begin, &mut |row| {
-                let holders = state.holders(row.block, row.unnamed_since().unwrap_or(0));
-                alone.extend((holders.len() == 1).then_some((holders.start, row.block)));
-                true
-            })?;
-            for (snapshot, block) in alone {
-                let stored = stack.block_row(block)?.stored;
-                if let Some(held) = held.get_mut(snapshot) {
-                    held.blocks = held.blocks.saturating_add(stored.into());
+    pub fn held_by_snapshots(&self) -> Result<Vec<(SnapshotRow, Held)>> {
+        loop {
+            let all = self.snapshots();
+            let mut held = vec![Held::default(); all.len()];
+            let mut from = Some(BlockName { segment: 0, slot: 0 });
+            while let Some(begin) = from {
+                let state = self.state();
+                if state.snapshots != all {
+                    break;
+                }
+                from = self.stack(&state).add_held(begin, &mut held)?;
+            }
+            let state = self.state();
+            if state.snapshots == all {
+                state.add_held_tables(&mut held);
+                return Ok(all.into_iter().zip(held).collect());
+            }
+        }
+    }
+
+    /// Whether blocks may be kept that no snapshot needs any more.
+    #[must_use]
+    pub fn is_sweeping(&self) -> bool {
+        self.state().sweeping
+    }
+}
+
+impl<D: Device> Stack<'_, D> {
+    /// Adds what snapshots alone hold of blocks from one on; where to go on.
+    fn add_held(&self, from: BlockName, held: &mut [Held]) -> Result<Option<BlockName>> {
+        let mut alone = Vec::new();
+        let next = self.unnamed(from, &mut |row| {
+            let holders = self.state.holders(row.block, row.unnamed_since().unwrap_or(0));
+            alone.extend((holders.len() == 1).then_some((holders.start, row.block)));
+        })?;
+        for (snapshot, block) in alone {
+            let stored = self.block_row(block)?.stored;
+            if let Some(held) = held.get_mut(snapshot) {
+                held.blocks = held.blocks.saturating_add(stored.into());
+            }
+        }
+        Ok(next)
+    }
+}
+
+impl State {
+    /// Adds what snapshots alone hold of tables.
+    fn add_held_tables(&self, held: &mut [Held]) {
+        for table in &self.kept {
+            if self.since.get(&place(table)) == Some(&table.layer) {
+                let own = self.snapshots.binary_search_by_key(&table.layer, |row| row.sequence);
+                if let Some(held) = own.ok().and_then(|at| held.get_mut(at)) {
+                    held.tables = held.tables.saturating_add(table.bytes);
                 }
             }
         }
-        for table in &state.kept {
-            if state.since.get(&place(table)) == Some(&table.layer) {
-                let own = state.snapshots.binary_search_by_key(&table.layer, |row| row.sequence);
-                own.ok().and_then(|at| held.get_mut(at)).into_iter().for_each(|held| {
-                    held.tables = held.tables.saturating_add(table.bytes);
-                });
-            }
-        }
-        Ok(held)
     }
 }

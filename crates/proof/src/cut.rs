@@ -234,6 +234,8 @@ pub struct History {
     closed: usize,
     /// Snapshots.
     moments: Moments,
+    /// How often it went back to one.
+    pub backs: u64,
 }
 
 /// Whether a step was refused because of the volume: then it did nothing.
@@ -279,7 +281,8 @@ impl History {
         Self::run_on(shape, script, seed, (syncs, None, false)).0
     }
 
-    /// Runs a script on a volume, with a sync now and then, and with many of them a snapshot that is made or deleted.
+    /// Runs a script on a volume, with a sync now and then, and with many of them a snapshot that is made, deleted or
+    /// gone back to.
     ///
     /// # Panics
     /// When the model itself fails, or a snapshot cannot be made.
@@ -375,8 +378,9 @@ impl History {
             refused: 0,
             closed: 0,
             moments: Moments::default(),
+            backs: 0,
         };
-        history.mark(&model, &device, 0);
+        history.mark(&model, &device);
         for (number, step) in script.0.iter().enumerate() {
             volume.now();
             model.now();
@@ -391,15 +395,17 @@ impl History {
             let due = syncs.due(number + 1, &mut chance);
             let mut synced = due && volume.sync().is_ok();
             if synced && snapshots && chance.below(3) > 0 {
-                let shown = print(model.fs().store()).expect("the model shows everything");
                 let (home, done) = (volume.home(), || device.done());
                 let make = |name: &str| home.create_snapshot(name);
-                let with = (shown, &mut chance);
+                let with = (model.fs().store(), &mut chance);
                 let made = history.moments.change(home.volume(), with, &done, &make);
                 synced |= made.expect("a snapshot");
             }
+            if synced && snapshots && chance.below(4) == 0 {
+                model = history.go_back(&mut volume, model, &device, &mut chance);
+            }
             history.safe.push(synced);
-            history.mark(&model, &device, number + 1);
+            history.mark(&model, &device);
         }
         history.closed = device.done();
         // What it says is not needed to find what was made safe.
@@ -408,7 +414,26 @@ impl History {
         (history, device)
     }
 
-    fn mark(&mut self, model: &Inside<Model>, device: &Lying, step: usize) {
+    /// Goes back to a snapshot, if there is one: one more step.
+    fn go_back(
+        &mut self,
+        volume: &mut OnVolume,
+        model: Inside<Model>,
+        device: &Lying,
+        chance: &mut Chance,
+    ) -> Inside<Model> {
+        let Some((name, then)) = self.moments.any(chance) else { return model };
+        let name = name.to_owned();
+        self.safe.push(true);
+        self.mark(&model, device);
+        let done = volume.go_back(&name).unwrap_or_else(|why| panic!("{why}"));
+        self.backs += u64::from(done);
+        let now = if done { then } else { model.fs().store().copy() };
+        model.moved("model", now)
+    }
+
+    fn mark(&mut self, model: &Inside<Model>, device: &Lying) {
+        let step = self.told.len();
         let told = tell(model.fs().store()).expect("the model shows everything");
         self.prints.entry(checksum(&told)).or_default().push(step);
         self.told.push(told);

@@ -10,36 +10,37 @@ use esker_volume::device::Device;
 use esker_volume::{Snapped, SnapshotError, Volume};
 
 use crate::chance::Chance;
+use crate::model::Model;
 use crate::told::print;
 
 /// Operations of the device before something was begun, and when it was answered.
 type During = (usize, usize);
 
 /// A snapshot.
-#[derive(Clone, Debug)]
 struct Moment {
     name: String,
+    model: Model,
     shown: u64,
     made: During,
     gone: Option<During>,
 }
 
 /// All snapshots that there ever were.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Moments {
     all: Vec<Moment>,
 }
 
 impl Moments {
     /// Makes one, or deletes one, as chance will have it. `done` tells what was done to the device, `make` makes
-    /// one of this name, which shows this; whether one was made.
+    /// one of this name, which shows what the model does; whether one was made.
     ///
     /// # Errors
     /// That it could not be done, but for want of room.
     pub fn change<D: Device>(
         &mut self,
         volume: &Volume<D>,
-        (shown, chance): (u64, &mut Chance),
+        (model, chance): (&Model, &mut Chance),
         done: &dyn Fn() -> usize,
         make: &dyn Fn(&str) -> Result<(), SnapshotError>,
     ) -> Result<bool, SnapshotError> {
@@ -56,8 +57,17 @@ impl Moments {
             Err(SnapshotError::NoRoom) => return Ok(false),
             other => other?,
         }
-        self.all.push(Moment { name, shown, made: (begun, done()), gone: None });
+        let shown = print(model).expect("the model shows everything");
+        let model = model.copy();
+        self.all.push(Moment { name, model, shown, made: (begun, done()), gone: None });
         Ok(true)
+    }
+
+    /// One that is there, if any is: its name, and what the model was like.
+    pub fn any(&self, chance: &mut Chance) -> Option<(&str, Model)> {
+        let there: Vec<_> = self.all.iter().filter(|one| one.gone.is_none()).collect();
+        let one = if there.is_empty() { None } else { Some(*chance.pick(&there)) };
+        one.map(|one| (one.name.as_str(), one.model.copy()))
     }
 
     /// Whether there were any.

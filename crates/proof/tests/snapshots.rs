@@ -39,18 +39,40 @@ const SHAPE: Shape = Shape {
 fn snapshots_survive_every_cut() {
     let scripts = from_env("ESKER_CASES", 6);
     for shape in &SHAPES {
-        let mut states = 0;
+        let (mut states, mut backs) = (0, 0);
         for number in 0..scripts {
             let seed = seed().wrapping_add(number);
             let script = sample(PROFILE, seed);
             let history = History::run_with_snapshots(shape, &script, seed, 3);
+            backs += history.backs;
             match history.cut(shape, DOSE, false, seed) {
                 Ok(count) => states += count,
                 Err(why) => panic!("{}, seed {seed:#x}\n{script}\n{why}", shape.name),
             }
         }
-        println!("{}: {states} states", shape.name);
-        assert!(states > 0);
+        println!("{}: {states} states, went back {backs} times", shape.name);
+        assert!(states > 0 && backs > 0);
+    }
+}
+
+/// Bits that turn round and writes that go astray, where there are snapshots and the volume went back to some: never
+/// anything is shown that was not.
+#[test]
+fn damage_is_told_where_there_are_snapshots() {
+    for shape in &SHAPES {
+        let (mut told, mut same) = (0, 0);
+        for number in 0..from_env("ESKER_CASES", 3) {
+            let seed = seed().wrapping_add(number);
+            let history = History::run_with_snapshots(shape, &sample(PROFILE, seed), seed, 3);
+            let rotten = history.rot(shape, 60, seed);
+            let stray = history.stray(shape, 30, seed);
+            for found in [rotten, stray] {
+                let found = found.unwrap_or_else(|why| panic!("{}, {seed:#x}: {why}", shape.name));
+                (told, same) = (told + found.0, same + found.1);
+            }
+        }
+        println!("{}: {told} told, {same} did no harm", shape.name);
+        assert!(told > 0 && same > 0);
     }
 }
 
@@ -157,7 +179,7 @@ impl Churn {
     fn delete(&self, name: &str) {
         let volume = self.home().volume();
         let at = volume.snapshots().iter().position(|row| row.name == name.as_bytes());
-        let held = volume.held_by_snapshots().expect("counted")[at.expect("it is there")];
+        let held = volume.held_by_snapshots().expect("counted")[at.expect("it is there")].1;
         let before = self.live().0;
         volume.delete_snapshot(name).expect("deleted");
         assert_eq!(before - self.live().0, held.blocks, "{name} was said to hold {held:?}");
@@ -212,6 +234,84 @@ fn fifty_snapshots_cost_what_changes() {
     assert!(volume.snapshots().is_empty());
     assert_eq!(churn.home().findings(), [""; 0]);
     assert!(churn.live().1 < 2 * begin, "{:?}, {begin}", churn.live());
+}
+
+/// A volume goes back and forth between twelve snapshots, with changes between: it shows what they showed, they stay,
+/// and in the end nothing is left of them.
+#[test]
+fn going_back_shows_what_there_was() {
+    let device = Arc::new(Ram::new(SIZE));
+    let mut churn = Churn::new(&device);
+    (0..300).for_each(|_| churn.create(700).expect("room"));
+    let mut kept: Vec<(String, u64, BTreeMap<u64, Ino>)> = Vec::new();
+    for round in 0..from_env("ESKER_CASES", 4) * 10 {
+        (0..8).for_each(|_| churn.step());
+        churn.fs.sync().expect("a sync");
+        if kept.len() < 12 {
+            let name = format!("s{round}");
+            churn.home().create_snapshot(&name).expect("a snapshot");
+            kept.push((name.clone(), churn.shows(&name), churn.files.clone()));
+        }
+        if round % 3 == 2 {
+            let (name, shown, files) = churn.chance.pick(&kept).clone();
+            let next = churn.next;
+            drop(std::mem::replace(&mut churn.fs, Fs::new(nowhere(), clock)));
+            let volume = SHAPE.open(Arc::clone(&device), true).expect("it opens");
+            volume.rollback(&name).expect("it goes back");
+            assert_eq!(print(&volume), Ok(shown), "{name}, in round {round}");
+            assert_eq!(volume.check(), [], "{name}, in round {round}");
+            drop(volume);
+            let home = mount(&SHAPE, Arc::clone(&device)).expect("it opens");
+            churn.fs = Fs::new(home, clock);
+            (churn.files, churn.next) = (files, next);
+        }
+    }
+    for (name, shown, _) in &kept {
+        assert_eq!(churn.shows(name), *shown, "{name}");
+    }
+    assert_eq!(churn.home().findings(), [""; 0]);
+    for (name, ..) in &kept {
+        churn.delete(name);
+    }
+    for number in churn.files.keys().copied().collect::<Vec<_>>() {
+        churn.remove(number);
+    }
+    churn.fs.sync().expect("a sync");
+    assert_eq!(churn.home().findings(), [""; 0]);
+    assert_eq!(churn.live().0, 0, "something is kept");
+}
+
+/// Something else to hold while a volume is not mounted.
+fn nowhere() -> Above<Arc<Ram>> {
+    let device = Arc::new(Ram::new(SIZE));
+    make(&device, &SHAPE.making()).expect("a volume");
+    mount(&SHAPE, device).expect("it opens")
+}
+
+/// Where there is no room to go back it is said, and nothing has changed.
+#[test]
+fn there_must_be_room_to_go_back() {
+    let device = Arc::new(Ram::new(SIZE));
+    let mut churn = Churn::new(&device);
+    (0..2000).for_each(|_| churn.create(300).expect("room"));
+    churn.home().create_snapshot("few").expect("a snapshot");
+    let few = churn.shows("few");
+    for (_, &ino) in churn.files.iter().skip(1) {
+        let mode = SetAttr { perm: Some(0o600), ..SetAttr::default() };
+        churn.fs.setattr(&Caller::ROOT, ino, &mode).expect("chmod always works");
+    }
+    while churn.create(20_000).is_ok() {}
+    churn.fs.sync().expect("a sync");
+    let shown = print(churn.home()).expect("it shows everything");
+    let Churn { fs, .. } = churn;
+    drop(fs);
+    let volume = SHAPE.open(Arc::clone(&device), true).expect("it opens");
+    assert_eq!(volume.rollback("few"), Err(SnapshotError::NoRoom));
+    assert_eq!(print(&volume), Ok(shown));
+    assert_eq!(volume.check(), []);
+    assert_eq!(volume.rollback("many"), Err(SnapshotError::Missing));
+    let own = Snapped::new(Arc::new(volume), "few").expect("it is there");
+    assert_eq!(print(&own), Ok(few));
 }
 
 /// A volume that is full, and has snapshots, takes whatever only takes away, and gives back what a snapshot held.

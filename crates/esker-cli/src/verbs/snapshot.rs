@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use esker_volume::{Changed, How};
+use serde_json::{Value, json};
 
 use super::say;
-use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::units::size_shown;
 use crate::volumes::is_volume;
-use crate::volumes::snapshots::{Request, offline, online};
+use crate::volumes::snapshots::{self, Request, change_shown, offline, online, rollback};
 
 /// Keep what a volume is like under a name, and look at it later.
 ///
@@ -27,7 +28,8 @@ Examples:
   esker snapshot list disk.vol
   esker mount disk.vol@before /mnt/b         to be read
   esker ls disk.vol@before:/etc              as do cat, stat, find, du, tree, extract and pack
-  esker diff disk.vol@before disk.vol        what changed since
+  esker snapshot diff disk.vol before        what changed since
+  esker snapshot rollback disk.vol before    as it was then, with all snapshots
   esker snapshot delete /mnt/d before")]
 pub struct Snapshot {
     #[command(subcommand)]
@@ -66,6 +68,26 @@ enum What {
         /// Which
         name: String,
     },
+    /// Go back to one: what came later is gone, but for what snapshots have. The volume must not be mounted
+    Rollback {
+        #[command(flatten)]
+        target: Target,
+        /// Which
+        name: String,
+        /// Keep what the volume is like now as a snapshot of this name
+        #[arg(long, value_name = "NAME")]
+        keep: Option<String>,
+    },
+    /// Tell what changed since one: - is gone, + is new, r is renamed, c has other content, m other attributes, t is
+    /// of another type
+    Diff {
+        #[command(flatten)]
+        target: Target,
+        /// Since which
+        from: String,
+        /// Until which; without it, until now
+        to: Option<String>,
+    },
     /// Mount one, to be read, of a volume that is not mounted to be written
     Mount {
         #[command(flatten)]
@@ -88,6 +110,8 @@ impl Snapshot {
             What::Create { target, .. }
             | What::List { target }
             | What::Delete { target, .. }
+            | What::Rollback { target, .. }
+            | What::Diff { target, .. }
             | What::Mount { target, .. } => target.json,
         }
     }
@@ -98,6 +122,10 @@ impl Snapshot {
             What::Create { target, name } => (target, ask(&target.path, Request::Create(name))?),
             What::List { target } => (target, ask(&target.path, Request::List)?),
             What::Delete { target, name } => (target, ask(&target.path, Request::Delete(name))?),
+            What::Rollback { target, name, keep } => {
+                (target, rollback(&target.path, name, keep.as_deref())?)
+            }
+            What::Diff { target, from, to } => return diff(target, from, to.as_deref()),
             What::Mount { target, name, dir } => return mount(target, name, dir),
         };
         if target.json {
@@ -107,6 +135,33 @@ impl Snapshot {
         }
         Ok(())
     }
+}
+
+/// Tells what changed.
+fn diff(target: &Target, from: &str, to: Option<&str>) -> Outcome {
+    let changes = snapshots::diff(&target.path, from, to)?;
+    for Changed { path, how } in &changes.all {
+        let ((letter, word), path) = (change_shown(how), shown(path));
+        let before = if let How::Renamed(before) = how { Some(shown(before)) } else { None };
+        match (target.json, before) {
+            (true, None) => say(&json!({ "path": path, "change": word }).to_string()),
+            (true, Some(from)) => {
+                say(&json!({ "path": path, "change": word, "from": from }).to_string());
+            }
+            (false, None) => say(&format!("{letter} {path}")),
+            (false, Some(from)) => say(&format!("{letter} {from} -> {path}")),
+        }
+    }
+    let (before, after) = (changes.before, changes.after);
+    if target.json {
+        let count = changes.all.len();
+        say(&json!({ "changes": count, "before": before, "after": after }).to_string());
+    } else if !changes.all.is_empty() {
+        let (before, after) = (size_shown(before), size_shown(after));
+        say(&format!("{before} of content is only in {from}, {after} only in what came after it"));
+    }
+    let same = changes.all.is_empty();
+    if same { Ok(()) } else { Err(Failure { exit: Exit::Different, text: String::new() }) }
 }
 
 /// As `esker mount VOLUME@NAME DIR`.
@@ -131,6 +186,9 @@ fn words(answer: &Value, path: &Path) -> Vec<String> {
     }
     if let Some(name) = answer["deleted"].as_str() {
         return vec![format!("deleted the snapshot {name} of {place}")];
+    }
+    if let Some(name) = answer["now"].as_str() {
+        return vec![format!("{place} is as it was in the snapshot {name}")];
     }
     let rows = answer["snapshots"].as_array().map_or(&[][..], Vec::as_slice);
     if rows.is_empty() {

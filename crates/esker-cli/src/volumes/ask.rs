@@ -3,6 +3,7 @@
 //! Above: verbs. Below: `esker_fuse::control`. Invariant: what the server refuses comes back with its words and its
 //! exit status.
 
+use std::fs::metadata;
 use std::io::Error;
 use std::path::Path;
 
@@ -31,10 +32,21 @@ type Nothing<'a> = (&'a str, &'a str);
 const NO_VOLUME: Nothing<'_> =
     ("not a volume", "name a volume, or something in the mount of one that can be written");
 
+/// Why nobody answers for this path.
+fn nobody(path: &Path, nothing: Nothing<'_>) -> Failure {
+    let read_only = esker_fuse::mount::mounted_on(path).is_ok_and(|mount| mount.has("ro"));
+    if read_only {
+        let remedy = "ask the volume itself, or mount it without -o ro";
+        return Failure::at(Exit::Failed, "it is mounted to be read only", path, remedy);
+    }
+    Failure::at(Exit::Usage, nothing.0, path, nothing.1)
+}
+
 fn unable(path: &Path, error: &Error, nothing: Nothing<'_>) -> Failure {
     let what = match Errno::from_io_error(error) {
-        Some(Errno::NOTTY) => return Failure::at(Exit::Usage, nothing.0, path, nothing.1),
+        Some(Errno::NOTTY) => return nobody(path, nothing),
         Some(Errno::PERM) => "only root, and who mounted it, may do that".to_owned(),
+        Some(Errno::ACCESS) => "no permission to open it".to_owned(),
         _ => format!("cannot ask the mount ({})", said(error)),
     };
     Failure::at(Exit::Failed, &what, path, "")
@@ -42,6 +54,10 @@ fn unable(path: &Path, error: &Error, nothing: Nothing<'_>) -> Failure {
 
 /// Asks the server of the mount in which this path lies. `handed_over`: what the kernel keeps back belongs to it.
 pub fn ask(path: &Path, message: &Value, handed_over: bool) -> Outcome<Value> {
+    let meta = metadata(path).map_err(|error| unable(path, &error, NO_VOLUME))?;
+    if !meta.is_file() && !meta.is_dir() {
+        return Err(nobody(path, NO_VOLUME));
+    }
     if handed_over {
         crate::verbs::handed_over(path).map_err(|error| unable(path, &error, NO_VOLUME))?;
     }

@@ -33,7 +33,7 @@ use esker_stone::{Codec, Setting, Unsupported};
 use esker_volume::device::{Device as _, Fault, FileDevice};
 use esker_volume::{Damage, Error, Kept, Maker, Options, Volume};
 
-use crate::failure::{Exit, Failure, Outcome, said};
+use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::options;
 
 /// The kind of home that an image is, in superblocks.
@@ -48,7 +48,8 @@ pub type Writable = Fs<Kept<Home<Lent>, FileDevice>>;
 pub fn is_volume(path: &Path) -> bool {
     let mut head = [0; 16];
     // To open a pipe would be to wait for who writes to it.
-    if std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo()) {
+    let may_be = |kind: std::fs::FileType| kind.is_file() || kind.is_block_device();
+    if !std::fs::metadata(path).is_ok_and(|meta| may_be(meta.file_type())) {
         return false;
     }
     let Ok(file) = File::open(path) else { return false };
@@ -139,7 +140,11 @@ pub fn device(path: &Path, write: bool) -> Outcome<FileDevice> {
             return Failure::at(Exit::Source, &what, path, remedy);
         }
         let what = format!("the volume is in use by {}", owner::shown(path));
-        Failure::at(Exit::Failed, &what, path, "unmount it there, or wait")
+        let remedy = match owner::mounted_at(path) {
+            Some(dir) => format!("it is mounted on {}: unmount it there", path_shown(&dir)),
+            None => "unmount it there, or wait".to_owned(),
+        };
+        Failure::at(Exit::Failed, &what, path, &remedy)
     })
 }
 

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use esker_fuse::mount::MountEntry;
 
 use crate::failure::shown as printable;
 
@@ -43,6 +45,13 @@ pub fn shown(path: &Path) -> String {
         Some(&process) => shown_process(process),
         None => "somebody".to_owned(),
     }
+}
+
+/// Where this volume is mounted, if it is.
+pub fn mounted_at(path: &Path) -> Option<PathBuf> {
+    let own = fs::canonicalize(path).ok()?;
+    let is_own = |mount: &MountEntry| fs::canonicalize(&mount.source).is_ok_and(|at| at == own);
+    esker_fuse::mount::ours().into_iter().find(is_own).map(|mount| mount.dir)
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use esker_fuse::Control;
-use esker_stone::rows::snapshots::is_name;
+use esker_stone::rows::snapshots::{SnapshotRow, is_name};
 use esker_volume::device::FileDevice;
-use esker_volume::{Error, Snapped, SnapshotError, Volume};
+use esker_volume::snapshots::Held;
+use esker_volume::{Changes, Error, How, Moment, Snapped, SnapshotError, Volume};
 use serde_json::{Value, json};
 
 use super::{Writable, failure, is_volume};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome, shown};
 
 /// What is asked of a volume.
 #[derive(Clone, Copy, Debug)]
@@ -57,14 +58,14 @@ fn refused(path: &Path, name: &str, error: SnapshotError) -> Failure {
         SnapshotError::TooMany => (Exit::Failed, "delete one"),
         SnapshotError::NoRoom => (Exit::Failed, "take something away, or delete a snapshot"),
     };
-    let what = format!("{error}: {}", crate::failure::shown(name.as_bytes()));
+    let name = if name.is_empty() { "an empty one".to_owned() } else { shown(name.as_bytes()) };
+    let what = format!("{error}: {name}");
     Failure::at(exit, &what, path, remedy)
 }
 
 fn listed(volume: &Volume<FileDevice>) -> Result<Value, Error> {
     let held = volume.held_by_snapshots()?;
-    let row = |(row, held): (_, &esker_volume::snapshots::Held)| {
-        let row: esker_stone::rows::snapshots::SnapshotRow = row;
+    let row = |(row, held): (SnapshotRow, Held)| {
         json!({
             "name": String::from_utf8_lossy(&row.name),
             "time": row.time,
@@ -73,7 +74,7 @@ fn listed(volume: &Volume<FileDevice>) -> Result<Value, Error> {
             "bytes": held.blocks + held.tables,
         })
     };
-    let rows: Vec<_> = volume.snapshots().into_iter().zip(&held).map(row).collect();
+    let rows: Vec<_> = held.into_iter().map(row).collect();
     Ok(json!({ "snapshots": rows }))
 }
 
@@ -109,6 +110,47 @@ pub fn offline(path: &Path, request: Request<'_>) -> Outcome<Value> {
         let _ = volume.close();
     }
     done
+}
+
+/// Goes back to a snapshot of a volume that nobody has mounted; what was is a snapshot of the name `keep` then.
+pub fn rollback(path: &Path, name: &str, keep: Option<&str>) -> Outcome<Value> {
+    if !is_volume(path) && esker_fuse::mount::mounted_on(path).is_ok() {
+        let remedy = "unmount it, and name the volume";
+        return Err(Failure::at(Exit::Failed, "a mounted volume cannot go back", path, remedy));
+    }
+    let options = super::opening(path, true, &crate::options::Options::parse(&[], 1 << 30)?);
+    let volume = super::open(path, options)?;
+    let done = volume.snapshot(name).map_err(|error| refused(path, name, error)).and_then(|_| {
+        if let Some(keep) = keep {
+            volume.create_snapshot(keep).map_err(|error| refused(path, keep, error))?;
+        }
+        volume.rollback(name).map_err(|error| refused(path, name, error))
+    });
+    // All is safe without it.
+    let _ = volume.close();
+    done.map(|()| json!({ "now": name, "kept": keep }))
+}
+
+/// What changed since a snapshot, until another one or now.
+pub fn diff(path: &Path, from: &str, to: Option<&str>) -> Outcome<Changes> {
+    let volume = super::look(path)?;
+    for name in [Some(from), to].into_iter().flatten() {
+        volume.snapshot(name).map_err(|error| refused(path, name, error))?;
+    }
+    let moments = (Moment::Snapshot(from), to.map_or(Moment::Now, Moment::Snapshot));
+    volume.changes(moments).map_err(|error| refused(path, from, error))
+}
+
+/// The letter and the word for what changed.
+pub const fn change_shown(how: &How) -> (char, &'static str) {
+    match how {
+        How::Removed => ('-', "gone"),
+        How::Added => ('+', "new"),
+        How::Renamed(_) => ('r', "renamed"),
+        How::Type => ('t', "type"),
+        How::Content => ('c', "content"),
+        How::Attributes => ('m', "attributes"),
+    }
 }
 
 /// The same of the volume that is mounted where this path lies.

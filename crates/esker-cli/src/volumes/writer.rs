@@ -29,10 +29,8 @@ fn run(fs: &Weak<Writable>, age_max: Duration, name: &str) {
     let mut since: Option<Instant> = None;
     let mut told = None;
     let (mut given, mut worked) = (Instant::now(), false);
-    if let Some(fs) = fs.upgrade() {
-        // Deleting a snapshot may have been cut short.
-        tell(name, fs.store().volume().sweep());
-    }
+    // Deleting a snapshot may have been cut short, here or by whoever had the volume before.
+    let mut swept = Ok(());
     loop {
         let Some(fs) = fs.upgrade() else { return };
         let home = fs.store();
@@ -44,6 +42,11 @@ fn run(fs: &Weak<Writable>, age_max: Duration, name: &str) {
         }
         if !home.is_dirty() {
             since = None;
+            if home.volume().is_sweeping() && swept.is_ok() {
+                // Once is enough to tell what is wrong; more room, or another mount, may help.
+                swept = home.volume().sweep();
+                tell(name, swept);
+            }
             home.rest();
             continue;
         }
@@ -52,7 +55,7 @@ fn run(fs: &Weak<Writable>, age_max: Duration, name: &str) {
             continue;
         }
         let written = home.write().and_then(|()| home.volume().reclaim_in_time());
-        since = None;
+        (since, swept) = (None, Ok(()));
         if written != Ok(()) && told != Some(written) {
             tell(name, written);
         }

@@ -22,7 +22,7 @@ pub use error::{MountError, Stale};
 pub use options::{MountOptions, OptionError, Way, words};
 pub use place::{examine, mounted_on};
 pub use remount::{Remount, remount};
-pub use table::{MountEntry, mount_entry};
+pub use table::{MountEntry, mount_entry, ours};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;

@@ -36,6 +36,14 @@ pub fn mount_entry(dir: &Path) -> Option<MountEntry> {
     Table::open().ok()?.entry(dir)
 }
 
+/// All mounts of Esker, in the order in which they were mounted.
+#[must_use]
+pub fn ours() -> Vec<MountEntry> {
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let all = table.split(|&byte| byte == b'\n').filter_map(parse);
+    all.filter(|mount| super::is_ours(&mount.fs_type)).collect()
+}
+
 /// The table, opened once, for who cannot be sure to be able to later.
 #[derive(Debug)]
 pub(super) struct Table {

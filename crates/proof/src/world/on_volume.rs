@@ -12,13 +12,14 @@ use esker::limits::FILE_SIZE_MAX;
 use esker::memory::{Base, Home, Options};
 use esker::store::Store as _;
 use esker_volume::device::Device;
-use esker_volume::{Error, Kept};
+use esker_volume::{Error, Kept, SnapshotError};
 
 use super::inside::{Checked, Inside, root_attr};
 use super::layered::survey;
 use super::{Answer, Outcome, Seen, World};
 use crate::cut::Shape;
 use crate::lying::Lying;
+use crate::model::Model;
 use crate::script::Step;
 
 /// Memory above a volume.
@@ -94,6 +95,27 @@ impl OnVolume {
     #[must_use]
     pub fn home(&self) -> &Above<Arc<Lying>> {
         self.inside.as_ref().expect("it is mounted").fs().store()
+    }
+
+    /// Unmounts, goes back to a snapshot, and mounts again; whether there was room for that.
+    ///
+    /// # Errors
+    /// What cannot be done, in words.
+    pub fn go_back(&mut self, name: &str) -> Result<bool, String> {
+        let mut inside = self.inside.take().ok_or("not mounted")?;
+        inside.tree()?;
+        let told = |error: &dyn std::fmt::Display| format!("going back to {name}: {error}");
+        let inside = inside.moved("nowhere", Model::new(root_attr()));
+        let volume = self.shape.open(Arc::clone(&self.device), true);
+        let volume = volume.map_err(|error| told(&error))?;
+        let done = match volume.rollback(name) {
+            Err(SnapshotError::NoRoom) => false,
+            done => done.map(|()| true).map_err(|error| told(&error))?,
+        };
+        drop(volume);
+        let home = mount(&self.shape, Arc::clone(&self.device)).map_err(|error| told(&error))?;
+        self.inside = Some(inside.moved("volume", home));
+        Ok(done)
     }
 
     fn again(&mut self) -> Result<(), String> {
