@@ -135,6 +135,59 @@ fn a_volume_goes_back_to_a_snapshot() {
     succeeds(&["check", &disk]);
 }
 
+fn ruled(target: &str, more: &[&str]) -> Value {
+    let words = [&["snapshot", "rules", target, "--json"][..], more].concat();
+    serde_json::from_str(&succeeds(&words)).expect("a line of JSON")
+}
+
+#[test]
+fn a_volume_has_rules_for_snapshots() {
+    let lab = lab();
+    let disk = lab.path("disk.vol");
+    assert!(succeeds(&["snapshot", "rules", &disk]).contains("no rules"));
+    let (add, remove) = ("--add", "--remove");
+    ruled(&disk, &[add, "every hour keep 24", add, "every day keep 7 for 30d", "--largest", "40"]);
+    let rules =
+        |words: &[&'static str]| [&["snapshot", "rules", disk.as_str()][..], words].concat();
+    let text = ["`every hour keep 24`", "remove it first"];
+    fails(&rules(&[add, "every hour keep 3"]), 2, &text);
+    fails(&rules(&[add, "every second keep 3"]), 2, &["a rule is `every hour keep"]);
+    fails(
+        &rules(&[add, "every week keep 4 for 1d"]),
+        2,
+        &["every week keep 4 for 1d", "go before"],
+    );
+    fails(&rules(&[add, "every week keep 20"]), 2, &["keep 51", "may be 40"]);
+    fails(&rules(&[remove, "every week"]), 2, &["no rule `every week`"]);
+    let left = ruled(&disk, &[remove, "every day keep 7"]);
+    assert_eq!(left["rules"].as_array().map(Vec::len), Some(1), "{left}");
+    assert_eq!(left["rules"][0]["rule"], "every hour keep 24");
+    assert_eq!(left["largest"], 40);
+    if !can_mount() {
+        return;
+    }
+    let mnt = lab.path("mnt");
+    succeeds(&["mount", &disk, &mnt]);
+    fs::write(format!("{mnt}/f"), "something").expect("written");
+    let mut rows = listed(&mnt);
+    for _ in 0..1000 {
+        if rows.is_empty() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            rows = listed(&mnt);
+        }
+    }
+    assert_eq!(rows[0]["rule"], "every hour");
+    let name = rows[0]["name"].as_str().expect("a name").to_owned();
+    assert!(name.starts_with("hourly-") && name.ends_with('Z'), "{name}");
+    assert_eq!(ruled(&mnt, &[])["rules"][0]["snapshots"], 1);
+    ruled(&mnt, &[remove, "every hour", "--largest", "0"]);
+    succeeds(&["umount", &mnt]);
+    assert!(succeeds(&["snapshot", "rules", &disk]).contains("no rules"));
+    assert_eq!(listed(&disk).len(), 1, "what was made stays");
+    succeeds(&["snapshot", "delete", &disk, &name]);
+    succeeds(&["check", &disk]);
+}
+
 /// Nothing is waited for, and what cannot be asked is told why.
 #[test]
 fn what_cannot_be_asked_is_told_why() {

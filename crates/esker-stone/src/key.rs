@@ -49,6 +49,10 @@ pub mod kind {
     pub const SNAPSHOT: u8 = 42;
     /// Tables that snapshots have, in the root of a volume.
     pub const SINCE: u8 = 43;
+    /// Rules for snapshots, in the root of a volume.
+    pub const RULE: u8 = 44;
+    /// Snapshots that rules have made, in the root of a volume.
+    pub const MADE: u8 = 45;
 }
 
 fn key(kind: u8, ino: Ino, rest: &[u8]) -> Vec<u8> {

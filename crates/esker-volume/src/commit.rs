@@ -5,6 +5,7 @@
 //! not at all; a source is asked again from its beginning when a segment or a barrier fails.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use esker::Ino;
@@ -583,7 +584,9 @@ impl<D: Device> Volume<D> {
         self.writable()?;
         let mut log = self.log();
         self.prepare(&mut log)?;
-        self.write(&mut log, source, around)
+        self.write(&mut log, source, around)?;
+        self.commits.fetch_add(1, Ordering::AcqRel);
+        Ok(())
     }
 
     /// Writes a commit at the end of the log.

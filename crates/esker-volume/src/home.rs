@@ -8,6 +8,7 @@
 //! are written in their order. Locks are taken in the order `overwriting`, `syncing`, the volume's log, `gate`, and
 //! then `promised` or the volume's others.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
@@ -22,6 +23,7 @@ use crate::dirty::Told;
 use crate::error::Error;
 use crate::layer::Layer;
 use crate::promised::Promised;
+use crate::rules::Occasion;
 use crate::snapshots::SnapshotError;
 use crate::volume::Volume;
 
@@ -78,6 +80,8 @@ pub struct Kept<U, D> {
     /// Whether somebody should write in the background.
     due: Mutex<bool>,
     ring: Condvar,
+    /// Whether somebody asked for a sync, and got it.
+    synced: AtomicBool,
 }
 
 impl<U: Store, D: Device> Kept<U, D> {
@@ -100,6 +104,7 @@ impl<U: Store, D: Device> Kept<U, D> {
             dirty_max,
             due: Mutex::new(false),
             ring: Condvar::new(),
+            synced: AtomicBool::new(false),
         };
         for ino in kept.volume.orphans() {
             let mut batch = Batch::new();
@@ -173,8 +178,25 @@ impl<U: Store, D: Device> Kept<U, D> {
     /// # Errors
     /// Those of [`Volume::create_snapshot`].
     pub fn create_snapshot(&self, name: &str) -> core::result::Result<(), SnapshotError> {
+        self.create_snapshot_for(name, None)
+    }
+
+    /// The same, for a rule.
+    ///
+    /// # Errors
+    /// Those of [`Volume::create_snapshot`].
+    pub fn create_snapshot_for(
+        &self,
+        name: &str,
+        occasion: Option<Occasion>,
+    ) -> core::result::Result<(), SnapshotError> {
         self.write()?;
-        self.volume.create_snapshot(name)
+        self.volume.create_snapshot_for(name, occasion)
+    }
+
+    /// Whether somebody asked for a sync since this was called last with `forget`.
+    pub fn was_synced(&self, forget: bool) -> bool {
+        if forget { self.synced.swap(false, Relaxed) } else { self.synced.load(Relaxed) }
     }
 
     fn gate(&self) -> RwLockReadGuard<'_, Layers<U, D>> {
@@ -414,7 +436,9 @@ impl<U: Store, D: Device> Store for Kept<U, D> {
         self.write().map_err(|error| match error {
             Error::ReadOnly => esker::Error::Io,
             error => error.core(),
-        })
+        })?;
+        self.synced.store(true, Relaxed);
+        Ok(())
     }
 }
 

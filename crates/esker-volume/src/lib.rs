@@ -13,6 +13,7 @@
 //! | merge.rs, settle.rs | from rows in memory to tables, and free segments again |
 //! | parity.rs | what a damaged part of tables is made from again |
 //! | snapshots.rs, snapped.rs | what the volume was like at moments with a name; looking at that |
+//! | rules.rs, keeper.rs | which snapshots are made by themselves, and go; what is to be done now |
 //! | rollback.rs | going back to such a moment |
 //! | differences.rs, changes.rs | how two moments differ, as rows and as paths |
 //! | room.rs, fold.rs | how much more fits, and making room |
@@ -44,6 +45,7 @@ mod dump;
 mod error;
 mod fold;
 mod home;
+pub mod keeper;
 mod layer;
 mod leaf;
 pub mod limits;
@@ -64,6 +66,7 @@ mod rollback;
 mod room;
 pub mod root;
 pub mod rows;
+pub mod rules;
 pub mod scrub;
 pub mod segments;
 mod settle;

@@ -14,6 +14,7 @@ use esker_stone::{Measure, Unsupported, groups};
 use crate::error::{Damage, Result};
 use crate::limits::SNAPSHOTS_MAX;
 use crate::rows::{Counter, Orphan, Since, counter};
+use crate::rules::{Made, Rule};
 use crate::segments::{Segment, Segments};
 use crate::snapshots::place;
 use crate::stack::State;
@@ -56,6 +57,17 @@ pub fn encode(state: &State, segments: &Segments, measure: Measure) -> Vec<u8> {
     if state.scrubbed > 0 {
         counters.push(Counter { number: counter::SCRUBBED, value: state.scrubbed });
     }
+    if state.rules.largest() > 0 {
+        counters.push(Counter { number: counter::LARGEST, value: state.rules.largest() });
+    }
+    let rules: Vec<_> = state.rules.iter().copied().collect();
+    if !rules.is_empty() {
+        plain.extend(numbers::encode(&rules, measure));
+    }
+    let made = state.made.iter().map(|(&sequence, &occasion)| Made { sequence, occasion });
+    for rows in made.collect::<Vec<_>>().chunks(ROWS) {
+        plain.extend(numbers::encode(rows, measure));
+    }
     plain.extend(numbers::encode(&counters, measure));
     plain
 }
@@ -80,12 +92,22 @@ pub fn decode(plain: &[u8], count: u32) -> Result<(State, Segments)> {
             kind::ORPHAN => {
                 state.orphans.extend(numbers::decode::<1, Orphan>(bytes)?.iter().map(|row| row.0));
             }
+            kind::RULE => {
+                for rule in numbers::decode::<3, Rule>(bytes)? {
+                    state.rules.add(rule).map_err(|_| Damage::Snapshots)?;
+                }
+            }
+            kind::MADE => {
+                let made = numbers::decode::<2, Made>(bytes)?;
+                state.made.extend(made.iter().map(|row| (row.sequence, row.occasion)));
+            }
             kind::COUNTER => {
                 for row in numbers::decode::<2, Counter>(bytes)? {
                     match row.number {
                         counter::NEXT_SEGMENT => next = row.value,
                         counter::SWEEPING => state.sweeping = row.value != 0,
                         counter::SCRUBBED => state.scrubbed = row.value,
+                        counter::LARGEST => state.rules.set_largest(row.value),
                         _ => state.numbers.take(&row),
                     }
                 }
@@ -119,7 +141,9 @@ fn check_snapshots(state: &State) -> Result<()> {
         && all.len() <= SNAPSHOTS_MAX
         && names.len() == all.len()
         && state.kept.iter().all(belongs)
-        && state.since.values().all(|&first| known(first));
+        && state.since.values().all(|&first| known(first))
+        && state.made.keys().all(|&sequence| known(sequence))
+        && state.rules.check().is_ok();
     if sound { Ok(()) } else { Err(Damage::Snapshots.into()) }
 }
 
@@ -180,5 +204,15 @@ mod tests {
         assert!(refused(&|state| drop(state.since.insert((3, 8192), 9))), "it ends first");
         assert!(refused(&|state| drop(state.since.remove(&(3, 8192)))), "of none at all");
         assert!(refused(&|state| drop(state.since.insert((3, 0), 5))), "since no snapshot");
+        let hour = crate::rules::Occasion::Hour;
+        assert!(refused(&|state| drop(state.made.insert(5, hour))), "no snapshot was made");
+        assert!(!refused(&|state| drop(state.made.insert(4, hour))));
+        let rule = "every hour keep 24".parse().expect("a rule");
+        assert!(!refused(&|state| state.rules.add(rule).expect("no other one")));
+        let fewer = |state: &mut State| {
+            state.rules.add(rule).expect("no other one");
+            state.rules.set_largest(23);
+        };
+        assert!(refused(&fewer), "rules that contradict each other");
     }
 }

@@ -177,6 +177,8 @@ pub mod counter {
     pub const NEXT_PLACE: u64 = 4;
     /// Not 0: blocks may be kept that no snapshot needs any more.
     pub const SWEEPING: u64 = 5;
+    /// Snapshots that rules have made, at most; 0 or missing: as many as they keep.
+    pub const LARGEST: u64 = 6;
     /// Scrubbing reads blocks from this segment on.
     pub const SCRUBBED: u64 = 9;
 }

@@ -27,7 +27,7 @@ use crate::rows::Numbers;
 use crate::segments::{Condition, Physical, Segments};
 use crate::snapshots::{Shared, place};
 use crate::stack::State;
-use crate::superblock::{SNAPSHOTS, Superblock};
+use crate::superblock::{RULES, SNAPSHOTS, Superblock};
 use crate::volume::Volume;
 
 /// Bytes that a leaf takes in the page above it, at most.
@@ -600,6 +600,8 @@ impl<'a, D: Device> Settling<'a, D> {
             since: shared.since,
             scrubbed: volume.scrubbed.load(Ordering::Acquire),
             sweeping,
+            rules: state.rules.clone(),
+            made: state.made.clone(),
             ..State::default()
         };
         let measure = volume.writing().measure();
@@ -634,7 +636,9 @@ impl<'a, D: Device> Settling<'a, D> {
 }
 
 /// The flags of a volume like this.
-const fn features(state: &State, others: u64) -> u64 {
+fn features(state: &State, others: u64) -> u64 {
     let kept = !state.snapshots.is_empty() || state.sweeping;
-    if kept { others | SNAPSHOTS } else { others & !SNAPSHOTS }
+    let rules = !state.rules.is_empty() || !state.made.is_empty();
+    let own = if kept { SNAPSHOTS } else { 0 } | if rules { RULES } else { 0 };
+    (others & !(SNAPSHOTS | RULES)) | own
 }

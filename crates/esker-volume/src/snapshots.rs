@@ -26,6 +26,7 @@ use crate::part::PartHead;
 use crate::room::{NEVER, SPARE};
 use crate::root;
 use crate::rows::{Numbers, Refs};
+use crate::rules::{Occasion, Rules};
 use crate::stack::{Stack, State};
 use crate::volume::Volume;
 
@@ -263,6 +264,18 @@ impl<D: Device> Volume<D> {
     /// # Errors
     /// `Name`, `Exists`, `TooMany`, `NoRoom`; what the device says.
     pub fn create_snapshot(&self, name: &str) -> std::result::Result<(), SnapshotError> {
+        self.create_snapshot_for(name, None)
+    }
+
+    /// The same, for a rule.
+    ///
+    /// # Errors
+    /// As [`create_snapshot`](Self::create_snapshot).
+    pub fn create_snapshot_for(
+        &self,
+        name: &str,
+        occasion: Option<Occasion>,
+    ) -> std::result::Result<(), SnapshotError> {
         self.writable()?;
         if !is_name(name.as_bytes()) {
             return Err(SnapshotError::Name);
@@ -300,6 +313,7 @@ impl<D: Device> Volume<D> {
             }
             let row = SnapshotRow { sequence, time, next_ino, inodes, next_place, blocks, name };
             state.snapshots.push(row);
+            state.made.extend(occasion.map(|occasion| (sequence, occasion)));
             state.version += 1;
         }
         let told = self.tell_snapshots(&mut log, before);
@@ -325,6 +339,9 @@ impl<D: Device> Volume<D> {
             {
                 let mut state = self.state_mut();
                 state.snapshots.retain(|row| row.name != name.as_bytes());
+                let State { snapshots, made, .. } = &mut *state;
+                let there = |own: &u64| snapshots.binary_search_by_key(own, |row| row.sequence);
+                made.retain(|sequence, _| there(sequence).is_ok());
                 state.sweeping = true;
                 state.version += 1;
             }
@@ -343,8 +360,37 @@ impl<D: Device> Volume<D> {
             snapshots: state.snapshots.clone(),
             since: state.since.clone(),
             sweeping: state.sweeping,
+            rules: state.rules.clone(),
+            made: state.made.clone(),
             ..State::default()
         }
+    }
+
+    /// The rules for snapshots.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        self.state().rules.clone()
+    }
+
+    /// All snapshots, the oldest first, with the occasion of the rule that has made them, if one has.
+    #[must_use]
+    pub fn snapshots_made(&self) -> Vec<(SnapshotRow, Option<Occasion>)> {
+        let state = self.state();
+        let made = |row: &SnapshotRow| state.made.get(&row.sequence).copied();
+        state.snapshots.iter().map(|row| (row.clone(), made(row))).collect()
+    }
+
+    /// Other rules for snapshots. They are safe then; what they made before stays.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn set_rules(&self, rules: &Rules) -> Result<()> {
+        self.writable()?;
+        let mut log = self.log();
+        self.prepare(&mut log)?;
+        let before = self.told();
+        self.state_mut().rules = rules.clone();
+        self.tell_snapshots(&mut log, before)
     }
 
     /// Writes which snapshots there are, twice: so the superblock before the newest knows it too. Where that
@@ -359,8 +405,9 @@ impl<D: Device> Volume<D> {
         };
         {
             let mut state = self.state_mut();
-            let State { snapshots, since, sweeping, .. } = before;
+            let State { snapshots, since, sweeping, rules, made, .. } = before;
             (state.snapshots, state.since, state.sweeping) = (snapshots, since, sweeping);
+            (state.rules, state.made) = (rules, made);
             state.version += 1;
         }
         // A superblock that could not be written may be there all the same.

@@ -25,6 +25,7 @@ use crate::error::{Damage, Error, Result};
 use crate::leaf::Leaf;
 use crate::recent::{END, Recent, Run, runs};
 use crate::rows::{Move, Numbers, Refs};
+use crate::rules::{Occasion, Rules};
 use crate::volume::Volume;
 
 /// What the newest commit left.
@@ -50,6 +51,10 @@ pub struct State {
     pub sweeping: bool,
     /// Of a root: the segment from which on scrubbing is to read blocks; 0: from the first.
     pub scrubbed: u64,
+    /// Rules for snapshots.
+    pub rules: Rules,
+    /// The last commits of snapshots that rules have made.
+    pub made: BTreeMap<u64, Occasion>,
     /// Rises whenever tables lie elsewhere.
     pub version: u64,
 }

@@ -19,6 +19,8 @@ use crate::limits::{
 pub const VERSION: u32 = 1;
 /// The feature without which blocks that only snapshots need would be taken for others.
 pub const SNAPSHOTS: u64 = 1;
+/// The feature without which rules for snapshots would be lost.
+pub const RULES: u64 = 2;
 /// The home that it is of.
 const VOLUME: u32 = 2;
 
@@ -112,7 +114,7 @@ impl Superblock {
             return Err(Damage::NoVolume.into());
         }
         let Self { version, home, checksums, .. } = block;
-        let incompatible = block.incompatible & !SNAPSHOTS;
+        let incompatible = block.incompatible & !(SNAPSHOTS | RULES);
         let claims = Claims { version, home, incompatible, checksums };
         claims.known(VERSION, VOLUME).map_err(esker_stone::Error::from)?;
         Codec::numbered(block.codec.into())?;

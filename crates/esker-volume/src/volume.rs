@@ -92,6 +92,8 @@ pub struct Volume<D> {
     pub(crate) counts: Counts,
     /// Who looks at what the volume was like.
     pub(crate) moments: Moments,
+    /// How often somebody has committed something since opening.
+    pub(crate) commits: AtomicU64,
     /// Cannot be written any more.
     pub(crate) stopped: AtomicBool,
 }
@@ -126,6 +128,7 @@ impl<D: Device> Volume<D> {
             scrubbed,
             counts: Counts::default(),
             moments: Moments::default(),
+            commits: AtomicU64::new(0),
             stopped: AtomicBool::new(!options.write),
         };
         volume.measure_room(&volume.state(), &volume.segments());
@@ -219,6 +222,12 @@ impl<D: Device> Volume<D> {
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.log().sequence
+    }
+
+    /// How often somebody has committed something since it was opened.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Acquire)
     }
 
     /// How often it was settled.

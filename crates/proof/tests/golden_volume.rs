@@ -16,6 +16,7 @@ use esker_proof::world::inside::{Inside, root_attr};
 use esker_proof::world::on_volume::mount;
 use esker_stone::{Codec, Setting};
 use esker_volume::device::Device as _;
+use esker_volume::rules::{Occasion, Rules};
 use esker_volume::{Snapped, make};
 
 /// Something of every kind, in blocks and in tables, with a round of settling under way.
@@ -66,6 +67,29 @@ fn written(shape: &Shape, snapshots: bool) -> Vec<u8> {
     bytes
 }
 
+/// The same with rules for snapshots, one that a rule has made, and gone back to the first moment.
+fn gone_back(shape: &Shape) -> Vec<u8> {
+    let mut bytes = written(shape, true);
+    let device = Ram::new(bytes.len());
+    device.write(0, &bytes).expect("bytes");
+    let volume = shape.open(&device, true).expect("it opens");
+    volume.set_rules(&rules()).expect("rules");
+    volume.create_snapshot_for("hourly", Some(Occasion::Hour)).expect("a snapshot");
+    volume.rollback("first").expect("it goes back");
+    drop(volume);
+    device.read(0, &mut bytes).expect("bytes");
+    bytes
+}
+
+fn rules() -> Rules {
+    let mut rules = Rules::default();
+    for text in ["every hour keep 24", "on sync keep 3 for 2d"] {
+        rules.add(text.parse().expect("a rule")).expect("no other one");
+    }
+    rules.set_largest(40);
+    rules
+}
+
 /// What the model shows after so many steps of the same.
 fn wanted(steps: usize) -> u64 {
     let mut model = Inside::new("model", Model::new(root_attr()));
@@ -77,10 +101,10 @@ fn wanted(steps: usize) -> u64 {
 }
 
 /// What is kept of a volume; written first, if that was asked for.
-fn kept(name: &str, shape: &Shape, snapshots: bool) -> Arc<Ram> {
+fn kept(name: &str, shape: &Shape, write: impl Fn() -> Vec<u8>) -> Arc<Ram> {
     let (path, len) = (place(name), shape.size as usize);
     if std::env::var("ESKER_GOLDEN").as_deref() == Ok("write") {
-        let packed = Setting::new(Codec::Zstd, 19).encode(&written(shape, snapshots), &[]);
+        let packed = Setting::new(Codec::Zstd, 19).encode(&write(), &[]);
         std::fs::write(&path, packed.expect("packed").1).expect("written");
     }
     let packed = std::fs::read(&path).expect("it is kept");
@@ -94,7 +118,7 @@ fn kept(name: &str, shape: &Shape, snapshots: bool) -> Arc<Ram> {
 #[test]
 fn volumes_of_every_version_show_what_they_did() {
     for (name, shape) in [("v1-zstd.volume", SHAPES[2]), ("v1-lz4-copies.volume", SHAPES[1])] {
-        let device = kept(name, &shape, false);
+        let device = kept(name, &shape, || written(&shape, false));
         let home = mount(&shape, Arc::clone(&device)).unwrap_or_else(|e| panic!("{name}: {e:?}"));
         assert_eq!(home.volume().check(), [], "{name}");
         assert_eq!(print(home.volume()), Ok(wanted(usize::MAX)), "{name} shows something else");
@@ -110,7 +134,7 @@ fn volumes_of_every_version_show_what_they_did() {
 #[test]
 fn snapshots_of_every_version_show_what_they_did() {
     let (name, shape) = ("v1-snapshots.volume", SHAPES[1]);
-    let device = kept(name, &shape, true);
+    let device = kept(name, &shape, || written(&shape, true));
     let home = mount(&shape, Arc::clone(&device)).expect("it opens");
     assert_eq!(home.volume().check(), []);
     assert_eq!(print(home.volume()), Ok(wanted(usize::MAX)), "{name} shows something else");
@@ -122,4 +146,23 @@ fn snapshots_of_every_version_show_what_they_did() {
         home.volume().delete_snapshot(name).expect("deleted");
         assert_eq!(home.volume().check(), []);
     }
+}
+
+#[test]
+fn rules_of_every_version_are_obeyed() {
+    let (name, shape) = ("v1-rules.volume", SHAPES[1]);
+    let device = kept(name, &shape, || gone_back(&shape));
+    let home = mount(&shape, Arc::clone(&device)).expect("it opens");
+    let volume = home.volume();
+    assert_eq!(volume.check(), []);
+    assert_eq!(print(volume), Ok(wanted(MOMENTS[0].0)), "{name} shows something else");
+    assert_eq!(volume.rules(), rules());
+    let made: Vec<_> = volume.snapshots_made().into_iter().map(|(_, made)| made).collect();
+    assert_eq!(made, [None, None, Some(Occasion::Hour)]);
+    let newest = Snapped::new(Arc::clone(home.shared()), "hourly").expect("it is there");
+    assert_eq!(print(&newest), Ok(wanted(usize::MAX)));
+    volume.delete_snapshot("hourly").expect("deleted");
+    volume.set_rules(&Rules::default()).expect("no rules");
+    assert_eq!(volume.check(), []);
+    assert_eq!(shape.open(&device, false).expect("it opens").shape().incompatible, 1);
 }

@@ -12,7 +12,7 @@ use esker_stone::check::{Covered, checksum};
 use esker_volume::device::Device as _;
 use esker_volume::part::{PARITY, PartHead};
 use esker_volume::recover::{Recovering, recover};
-use esker_volume::{Options, Superblock};
+use esker_volume::{Damage, Error, Options, Superblock, make};
 
 const PROFILE: Profile = Profile { steps_max: 30, users: true, cursors: false };
 
@@ -133,4 +133,25 @@ fn numbers_that_make_no_sense_are_answered() {
         println!("{}: {opened} opened, {refused} were refused", shape.name);
         assert!(opened > 0 && refused > 0);
     }
+}
+
+/// A snapshot that is newer than all that the superblock says is in its tables is none.
+#[test]
+fn a_snapshot_of_a_commit_to_come_is_refused() {
+    let shape = &SHAPES[0];
+    let device = Ram::new(shape.size as usize);
+    make(&device, &shape.making()).expect("a volume");
+    let volume = shape.open(&device, true).expect("it opens");
+    volume.create_snapshot("one").expect("a snapshot");
+    volume.create_snapshot("two").expect("a snapshot");
+    drop(volume);
+    let mut bytes = vec![0; shape.size as usize];
+    device.read(0, &mut bytes).expect("bytes");
+    let (newest, _) = targets(&bytes);
+    let at = newest[0].0;
+    let mut superblock = Superblock::parse(&bytes[at..]).expect("it is one");
+    superblock.sequence -= 1;
+    device.write(at as u64, &superblock.sealed()).expect("written");
+    let opened = shape.open(&device, false).map(drop);
+    assert_eq!(opened, Err(Error::Damaged(Damage::Snapshots)));
 }

@@ -11,12 +11,13 @@ use esker_proof::chance::Chance;
 use esker_proof::cut::{History, SHAPES, Shape};
 use esker_proof::harness::{from_env, sample, seed};
 use esker_proof::lying::ram::Ram;
-use esker_proof::lying::states::Dose;
+use esker_proof::lying::states::{Dose, Replay};
 use esker_proof::script::generate::Profile;
 use esker_proof::told::print;
 use esker_proof::world::inside::Checked as _;
 use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
+use esker_volume::rules::{Occasion, Rules};
 use esker_volume::segments::Condition;
 use esker_volume::{Snapped, SnapshotError, make};
 
@@ -424,6 +425,50 @@ fn what_is_deleted_at_once_is_freed() {
     });
     assert_eq!(churn.home().findings(), [""; 0]);
     assert_eq!(churn.live().0, 0, "something is kept");
+}
+
+/// Rules are there when the volume is opened again, with what they made; wherever power goes they are those of before
+/// or those that were to be.
+#[test]
+fn rules_are_kept_in_the_volume() {
+    let shape = &SHAPES[0];
+    let device = shape.fresh(1);
+    let begin = device.medium();
+    let volume = shape.open(Arc::clone(&device), true).expect("it opens");
+    let mut rules = Rules::default();
+    rules.add("every day keep 7 for 30d".parse().expect("a rule")).expect("no other one");
+    volume.set_rules(&rules).expect("rules");
+    let ruled = device.done();
+    volume.create_snapshot_for("daily", Some(Occasion::Day)).expect("a snapshot");
+    volume.create_snapshot("mine").expect("a snapshot");
+    drop(volume);
+    let mut replay = Replay::new(begin, None, false);
+    let (ops, mut chance) = (device.ops(), Chance::new(1));
+    let (mut without, mut with) = (0, 0);
+    for done in 0..=ops.len() {
+        replay.states(DOSE, &mut chance, &mut |medium| {
+            let volume = shape.open(shape.device(medium), false).expect("it opens");
+            let found = volume.rules();
+            assert!(found == rules || (found.is_empty() && done < ruled), "after {done}");
+            if found.is_empty() {
+                without += 1
+            } else {
+                with += 1
+            }
+            for (row, made) in volume.snapshots_made() {
+                assert_eq!(made.is_some(), row.name == b"daily", "after {done}");
+            }
+        });
+        ops.get(done).into_iter().for_each(|op| replay.step(op));
+    }
+    assert!(without > 0 && with > 0);
+    let volume = shape.open(Arc::clone(&device), true).expect("it opens");
+    assert_eq!((volume.rules(), volume.shape().incompatible), (rules, 3));
+    volume.set_rules(&Rules::default()).expect("no rules");
+    volume.delete_snapshot("daily").expect("deleted");
+    drop(volume);
+    let features = shape.open(Arc::clone(&device), false).expect("it opens").shape().incompatible;
+    assert_eq!(features, 1, "who knows no rules may come again");
 }
 
 /// Names that cannot be, that are there, or not.

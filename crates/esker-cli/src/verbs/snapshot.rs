@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{Args, Subcommand};
+use esker_volume::rules::date;
 use esker_volume::{Changed, How};
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::units::size_shown;
 use crate::volumes::is_volume;
-use crate::volumes::snapshots::{self, Request, change_shown, offline, online, rollback};
+use crate::volumes::snapshots::{self, Edit, Request, change_shown, offline, online, rollback};
 
 /// Keep what a volume is like under a name, and look at it later.
 ///
@@ -30,6 +31,7 @@ Examples:
   esker ls disk.vol@before:/etc              as do cat, stat, find, du, tree, extract and pack
   esker snapshot diff disk.vol before        what changed since
   esker snapshot rollback disk.vol before    as it was then, with all snapshots
+  esker snapshot rules /mnt/d --add 'every hour keep 24' --add 'every day keep 7 for 30d'
   esker snapshot delete /mnt/d before")]
 pub struct Snapshot {
     #[command(subcommand)]
@@ -88,6 +90,23 @@ enum What {
         /// Until which; without it, until now
         to: Option<String>,
     },
+    /// Tell or change by which rules a mount makes snapshots and takes them away again
+    ///
+    /// A rule is `every hour keep 24`, or with day, week, month, or `on sync`; with `for 30d` its snapshots go at
+    /// that age too (m, h, d, w, y). They are called hourly-2026-11-22T20:00:00Z. Those made by hand stay.
+    Rules {
+        #[command(flatten)]
+        target: Target,
+        /// One more rule; may be given several times
+        #[arg(long, value_name = "RULE")]
+        add: Vec<String>,
+        /// One less: `every hour`. Its snapshots stay, until there is such a rule again
+        #[arg(long, value_name = "RULE")]
+        remove: Vec<String>,
+        /// Snapshots of all rules together, at most; 0: as many as they keep
+        #[arg(long, value_name = "N")]
+        largest: Option<u64>,
+    },
     /// Mount one, to be read, of a volume that is not mounted to be written
     Mount {
         #[command(flatten)]
@@ -112,6 +131,7 @@ impl Snapshot {
             | What::Delete { target, .. }
             | What::Rollback { target, .. }
             | What::Diff { target, .. }
+            | What::Rules { target, .. }
             | What::Mount { target, .. } => target.json,
         }
     }
@@ -124,6 +144,10 @@ impl Snapshot {
             What::Delete { target, name } => (target, ask(&target.path, Request::Delete(name))?),
             What::Rollback { target, name, keep } => {
                 (target, rollback(&target.path, name, keep.as_deref())?)
+            }
+            What::Rules { target, add, remove, largest } => {
+                let edit = Edit { add: add.clone(), remove: remove.clone(), largest: *largest };
+                (target, ask(&target.path, Request::Rules(edit))?)
             }
             What::Diff { target, from, to } => return diff(target, from, to.as_deref()),
             What::Mount { target, name, dir } => return mount(target, name, dir),
@@ -190,6 +214,9 @@ fn words(answer: &Value, path: &Path) -> Vec<String> {
     if let Some(name) = answer["now"].as_str() {
         return vec![format!("{place} is as it was in the snapshot {name}")];
     }
+    if let Some(rules) = answer["rules"].as_array() {
+        return rules_shown(rules, answer["largest"].as_u64(), &place);
+    }
     let rows = answer["snapshots"].as_array().map_or(&[][..], Vec::as_slice);
     if rows.is_empty() {
         return vec![format!("{place} has no snapshots")];
@@ -203,18 +230,21 @@ fn words(answer: &Value, path: &Path) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
+fn rules_shown(rules: &[Value], largest: Option<u64>, place: &str) -> Vec<String> {
+    if rules.is_empty() {
+        return vec![format!("{place} has no rules for snapshots")];
+    }
+    let line = |row: &Value| {
+        let (rule, count) = (row["rule"].as_str().unwrap_or_default(), &row["snapshots"]);
+        format!("{rule:<32} {count} there")
+    };
+    let most = largest.filter(|&most| most > 0).map(|most| format!("together at most {most}"));
+    rules.iter().map(line).chain(most).collect()
+}
+
 /// Seconds since 1970 as a date and time of the day, UTC.
 fn time_shown(time: i64) -> String {
-    let (days, secs) = (time.div_euclid(86_400), time.rem_euclid(86_400));
-    // Years that begin in March, in eras of 400: the leap day is the last of its year.
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
+    let ((year, month, date), secs) = (date(time), time.rem_euclid(86_400));
     let (hour, minute, second) = (secs / 3600, secs / 60 % 60, secs % 60);
     format!("{year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02}Z")
 }

@@ -11,6 +11,7 @@ mod owner;
 pub mod pacer;
 mod queue;
 pub mod report;
+mod ruled;
 pub mod snapshots;
 pub mod writer;
 

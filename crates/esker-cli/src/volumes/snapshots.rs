@@ -3,12 +3,14 @@
 //! Above: `verbs::snapshot`, `serve`, `images`. Below: `esker-volume`. Invariant: a request that fails says what
 //! is wrong and the way out, and changes nothing.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use esker_fuse::Control;
 use esker_stone::rows::snapshots::{SnapshotRow, is_name};
 use esker_volume::device::FileDevice;
+use esker_volume::rules::{Rule, RuleError, Rules};
 use esker_volume::snapshots::Held;
 use esker_volume::{Changes, Error, How, Moment, Snapped, SnapshotError, Volume};
 use serde_json::{Value, json};
@@ -17,7 +19,7 @@ use super::{Writable, failure, is_volume};
 use crate::failure::{Exit, Failure, Outcome, shown};
 
 /// What is asked of a volume.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Request<'a> {
     /// Make one.
     Create(&'a str),
@@ -25,15 +27,62 @@ pub enum Request<'a> {
     List,
     /// Take one away.
     Delete(&'a str),
+    /// Change the rules, and tell of them.
+    Rules(Edit),
+}
+
+/// What is to change of rules.
+#[derive(Clone, Debug, Default)]
+pub struct Edit {
+    /// Rules that come, as they are written.
+    pub add: Vec<String>,
+    /// Occasions of rules that go.
+    pub remove: Vec<String>,
+    /// Snapshots that rules have made, at most.
+    pub largest: Option<u64>,
+}
+
+impl Edit {
+    fn is_empty(&self) -> bool {
+        self.add.is_empty() && self.remove.is_empty() && self.largest.is_none()
+    }
+
+    fn read(message: &Value) -> Option<Self> {
+        let words = |key: &str| -> Option<Vec<String>> {
+            let all = message[key].as_array()?.iter();
+            all.map(|word| Some(word.as_str()?.to_owned())).collect()
+        };
+        let largest = message["largest"].as_u64();
+        Some(Self { add: words("add")?, remove: words("remove")?, largest })
+    }
+
+    /// Rules with what comes and without what goes.
+    fn of(&self, mut rules: Rules) -> Result<Rules, RuleError> {
+        for text in &self.remove {
+            // What it keeps may be said, too.
+            let words: Vec<_> = text.split_whitespace().take(2).collect();
+            rules.remove(words.join(" ").parse()?)?;
+        }
+        for text in &self.add {
+            rules.add(text.parse()?)?;
+        }
+        if let Some(largest) = self.largest {
+            rules.set_largest(largest);
+        }
+        rules.check().map(|()| rules)
+    }
 }
 
 impl<'a> Request<'a> {
     /// As the server of a mount is asked.
-    pub fn message(self) -> Value {
+    pub fn message(&self) -> Value {
         match self {
             Self::Create(name) => json!({ "snapshot": "create", "name": name }),
             Self::List => json!({ "snapshot": "list" }),
             Self::Delete(name) => json!({ "snapshot": "delete", "name": name }),
+            Self::Rules(Edit { add, remove, largest }) => {
+                json!({ "snapshot": "rules", "add": add, "remove": remove, "largest": largest })
+            }
         }
     }
 
@@ -43,6 +92,7 @@ impl<'a> Request<'a> {
             "create" => name().map(Self::Create),
             "list" => Some(Self::List),
             "delete" => name().map(Self::Delete),
+            "rules" => Edit::read(message).map(Self::Rules),
             _ => None,
         }
     }
@@ -65,17 +115,38 @@ fn refused(path: &Path, name: &str, error: SnapshotError) -> Failure {
 
 fn listed(volume: &Volume<FileDevice>) -> Result<Value, Error> {
     let held = volume.held_by_snapshots()?;
+    let made: BTreeMap<_, _> =
+        volume.snapshots_made().into_iter().map(|(row, made)| (row.sequence, made)).collect();
     let row = |(row, held): (SnapshotRow, Held)| {
+        let rule = made.get(&row.sequence).copied().flatten();
         json!({
             "name": String::from_utf8_lossy(&row.name),
             "time": row.time,
             "commit": row.sequence,
             "inodes": row.inodes,
             "bytes": held.blocks + held.tables,
+            "rule": rule.map(|rule| rule.to_string()),
         })
     };
     let rows: Vec<_> = held.into_iter().map(row).collect();
     Ok(json!({ "snapshots": rows }))
+}
+
+/// Changes the rules as it is asked, and tells of them.
+fn ruled(path: &Path, volume: &Volume<FileDevice>, edit: &Edit) -> Outcome<Value> {
+    let contradicts = |error: RuleError| {
+        Failure::at(Exit::Usage, &error.to_string(), path, "nothing has changed")
+    };
+    let rules = edit.of(volume.rules()).map_err(contradicts)?;
+    if !edit.is_empty() {
+        volume.set_rules(&rules).map_err(|error| failure(path, &error))?;
+    }
+    let made = volume.snapshots_made();
+    let row = |rule: &Rule| {
+        let own = made.iter().filter(|(_, own)| *own == Some(rule.occasion)).count();
+        json!({ "rule": rule.to_string(), "snapshots": own })
+    };
+    Ok(json!({ "rules": rules.iter().map(row).collect::<Vec<_>>(), "largest": rules.largest() }))
 }
 
 /// Does what is asked of a volume; `create` makes one, with whatever has to be written before.
@@ -96,12 +167,17 @@ fn answer(
             done.map_err(|error| refused(path, name, error))?;
             Ok(json!({ "deleted": name }))
         }
+        Request::Rules(edit) => ruled(path, volume, &edit),
     }
 }
 
 /// The same of a volume that nobody has mounted.
 pub fn offline(path: &Path, request: Request<'_>) -> Outcome<Value> {
-    let write = !matches!(request, Request::List);
+    let write = match &request {
+        Request::List => false,
+        Request::Rules(edit) => !edit.is_empty(),
+        Request::Create(_) | Request::Delete(_) => true,
+    };
     let options = super::opening(path, write, &crate::options::Options::parse(&[], 1 << 30)?);
     let volume = super::open(path, options)?;
     let done = answer(path, &volume, request, &|name| volume.create_snapshot(name));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use esker_volume::Error;
 
 use super::Writable;
+use super::ruled::Ruled;
 use crate::failure::{Failure, Outcome};
 use crate::log;
 
@@ -31,10 +32,12 @@ fn run(fs: &Weak<Writable>, age_max: Duration, name: &str) {
     let (mut given, mut worked) = (Instant::now(), false);
     // Deleting a snapshot may have been cut short, here or by whoever had the volume before.
     let mut swept = Ok(());
+    let mut ruled = Ruled::new();
     loop {
         let Some(fs) = fs.upgrade() else { return };
         let home = fs.store();
         let much = home.wait(PERIOD);
+        ruled.look(&fs, name);
         worked |= home.is_dirty();
         if worked && given.elapsed() >= GIVE_PERIOD {
             esker_host::give_back();
