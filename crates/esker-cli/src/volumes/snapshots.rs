@@ -188,12 +188,17 @@ pub fn offline(path: &Path, request: Request<'_>) -> Outcome<Value> {
     done
 }
 
+/// Refuses the mount of a volume for what only the volume itself can do.
+fn not_mounted(path: &Path, what: &str) -> Outcome {
+    if !is_volume(path) && esker_fuse::mount::mounted_on(path).is_ok() {
+        return Err(Failure::at(Exit::Failed, what, path, "unmount it, and name the volume"));
+    }
+    Ok(())
+}
+
 /// Goes back to a snapshot of a volume that nobody has mounted; what was is a snapshot of the name `keep` then.
 pub fn rollback(path: &Path, name: &str, keep: Option<&str>) -> Outcome<Value> {
-    if !is_volume(path) && esker_fuse::mount::mounted_on(path).is_ok() {
-        let remedy = "unmount it, and name the volume";
-        return Err(Failure::at(Exit::Failed, "a mounted volume cannot go back", path, remedy));
-    }
+    not_mounted(path, "a mounted volume cannot go back")?;
     let options = super::opening(path, true, &crate::options::Options::parse(&[], 1 << 30)?);
     let volume = super::open(path, options)?;
     let done = volume.snapshot(name).map_err(|error| refused(path, name, error)).and_then(|_| {
@@ -209,6 +214,7 @@ pub fn rollback(path: &Path, name: &str, keep: Option<&str>) -> Outcome<Value> {
 
 /// What changed since a snapshot, until another one or now.
 pub fn diff(path: &Path, from: &str, to: Option<&str>) -> Outcome<Changes> {
+    not_mounted(path, "snapshots of a mounted volume are not compared")?;
     let volume = super::look(path)?;
     for name in [Some(from), to].into_iter().flatten() {
         volume.snapshot(name).map_err(|error| refused(path, name, error))?;
