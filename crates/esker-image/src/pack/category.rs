@@ -27,6 +27,10 @@ const LEN_MIN: usize = 1024;
 const SOUND_LEN: usize = 512 << 10;
 /// How hard is tried with text of streams at most.
 const TEXT_LEVEL: i32 = 13;
+/// Most bytes of a block of it that has a base.
+const TEXT_LEN: usize = 512 << 10;
+/// From this level of xz on text is tried as hard as anything.
+const TEXT_XZ: i32 = 9;
 /// What is tried on bytes that look like chance.
 pub(super) const TRIAL: Setting = Setting::new(Codec::Zstd, 1);
 /// Whatever shrinks by less than one part in so many is compressed already.
@@ -73,9 +77,11 @@ impl Category {
         }
     }
 
-    /// Most bytes of a block of it where others have `usual`.
-    pub(super) const fn block_len(self, usual: usize) -> usize {
+    /// Most bytes of a block of it where others have `usual`, and a base or none.
+    pub(super) const fn block_len(self, usual: usize, has_base: bool) -> usize {
         match self {
+            // What is made takes parts of several such blocks, and what is alike is known from the base.
+            Self::Text if has_base && usual > TEXT_LEN => TEXT_LEN,
             // What came long before says little about sound, and a small block is quick to read.
             Self::Sound(_) if usual > SOUND_LEN => SOUND_LEN,
             _ => usual,
@@ -91,6 +97,10 @@ impl Category {
             // There is a lot of it, and it was compressed worse before.
             Self::Text if usual.codec == Codec::Zstd => {
                 Setting::new(Codec::Zstd, usual.level.min(TEXT_LEVEL))
+            }
+            // What is made of it shall not wait long.
+            Self::Text if usual.codec == Codec::Xz && usual.level < TEXT_XZ => {
+                Setting::new(Codec::Zstd, TEXT_LEVEL)
             }
             _ => usual,
         }
@@ -125,6 +135,20 @@ fn shrinks(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_that_has_a_base_lies_in_short_blocks_and_is_quick_to_read() {
+        let text = Category::Text;
+        assert_eq!(text.block_len(3 << 20, true), TEXT_LEN);
+        assert_eq!(text.block_len(3 << 20, false), 3 << 20);
+        assert_eq!(text.block_len(100, true), 100);
+        assert_eq!(Category::Usual.block_len(3 << 20, true), 3 << 20);
+        let of = |codec, level| text.setting(Setting::new(codec, level));
+        let most = Setting::new(Codec::Zstd, TEXT_LEVEL);
+        assert_eq!((of(Codec::Zstd, 18), of(Codec::Xz, 6)), (most, most));
+        assert_eq!(of(Codec::Xz, 9), Setting::new(Codec::Xz, 9));
+        assert_eq!(of(Codec::Zstd, 3), Setting::new(Codec::Zstd, 3));
+    }
 
     #[test]
     fn what_is_compressed_is_known_and_what_is_not_too() {

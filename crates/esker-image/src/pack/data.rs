@@ -410,7 +410,8 @@ impl<W: Write> Data<W> {
         let alignment = category.alignment();
         let open = &self.open[category.number() as usize];
         let filled = open.plain.len().next_multiple_of(alignment);
-        if filled + len > category.block_len(self.block_len) || open.category != category {
+        let block_len = category.block_len(self.block_len, self.shared.is_some());
+        if filled + len > block_len || open.category != category {
             self.close(category)?;
         }
         self.put(unit)

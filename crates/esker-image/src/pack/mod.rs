@@ -121,8 +121,8 @@ const BY_LEVEL: [(Codec, i32, usize, Before); LEVELS] = [
     (Codec::Zstd, 3, 2, (Some(1024), false, None)),
     (Codec::Zstd, 6, 8, (Some(1024), true, None)),
     (Codec::Zstd, 12, 2, (Some(1024), true, Some(SHARING))),
-    (Codec::Zstd, 18, 2, (Some(1024), true, Some(SHARING))),
-    (Codec::Zstd, 22, 16, (Some(1024), true, None)),
+    (Codec::Zstd, 18, 3, (Some(1024), true, Some(SHARING))),
+    (Codec::Xz, 6, 8, (Some(1024), true, None)),
     (Codec::Xz, 9, 16, (Some(1024), true, None)),
     (Codec::Xz, 9, 64, (Some(1024), true, None)),
 ];
