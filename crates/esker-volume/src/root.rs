@@ -201,12 +201,12 @@ mod tests {
         assert!(refused(&|state| state.snapshots[1].blocks.segment = 4), "blocks fall");
         assert!(refused(&|state| state.snapshots[1].name = b"one".to_vec()), "two of a name");
         assert!(refused(&|state| state.kept[0].layer = 5), "a table of no snapshot");
-        assert!(refused(&|state| drop(state.since.insert((3, 8192), 9))), "it ends first");
-        assert!(refused(&|state| drop(state.since.remove(&(3, 8192)))), "of none at all");
-        assert!(refused(&|state| drop(state.since.insert((3, 0), 5))), "since no snapshot");
+        assert!(refused(&|state| _ = state.since.insert((3, 8192), 9)), "it ends first");
+        assert!(refused(&|state| _ = state.since.remove(&(3, 8192))), "of none at all");
+        assert!(refused(&|state| _ = state.since.insert((3, 0), 5)), "since no snapshot");
         let hour = crate::rules::Occasion::Hour;
-        assert!(refused(&|state| drop(state.made.insert(5, hour))), "no snapshot was made");
-        assert!(!refused(&|state| drop(state.made.insert(4, hour))));
+        assert!(refused(&|state| _ = state.made.insert(5, hour)), "no snapshot was made");
+        assert!(!refused(&|state| _ = state.made.insert(4, hour)));
         let rule = "every hour keep 24".parse().expect("a rule");
         assert!(!refused(&|state| state.rules.add(rule).expect("no other one")));
         let fewer = |state: &mut State| {
