@@ -32,7 +32,7 @@ fn lab(more: &[&str]) -> (Lab, String, String) {
 }
 
 fn noise(seed: u64, len: u64) -> Vec<u8> {
-    let mut state = seed | 1;
+    let mut state = 2 * seed + 1;
     let next = |_| {
         state ^= state << 13;
         state ^= state >> 7;
