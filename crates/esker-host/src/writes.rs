@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use io_uring::squeue::Flags;
 use io_uring::{IoUring, opcode, types};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 /// Writes that are on their way at once.
@@ -148,6 +148,10 @@ impl Writes {
             Err(_) => return Err(io::Error::from_raw_os_error(-result)),
         };
         if done >= source.len() {
+            // Whoever read here meanwhile has left in the kernel's cache what was there before: of block devices it
+            // throws that away before such a write, and not behind it.
+            let len = std::num::NonZeroU64::new(source.len() as u64);
+            let _ = fadvise(&self.cached, pending.at, len, Advice::DontNeed);
             return Ok(());
         }
         self.cached.write_all_at(&source[done..], pending.at + done as u64)

@@ -5,7 +5,7 @@
 //! names stays where it was. Invariant: who writes comes first: where room is short the moment is let go, and who
 //! looked at it is told that what was seen does not count.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use esker_stone::cache::Cache;
 
@@ -32,17 +32,40 @@ pub struct LetGo;
 
 /// Who looks at moments.
 #[derive(Default)]
-pub(crate) struct Moments {
-    held: AtomicUsize,
-    /// How often all of them were let go.
-    lost: AtomicU64,
+pub(crate) struct Moments(Mutex<Held>);
+
+#[derive(Default)]
+struct Held {
+    /// Those that were not let go.
+    count: usize,
+    /// How often all of them were.
+    lost: u64,
 }
 
 impl Moments {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// There is no room for them.
     pub fn let_go(&self) {
-        if self.held.load(Ordering::Acquire) > 0 {
-            self.lost.fetch_add(1, Ordering::AcqRel);
+        let mut held = self.held();
+        if held.count > 0 {
+            *held = Held { count: 0, lost: held.lost + 1 };
+        }
+    }
+
+    /// One more; how often others were let go before.
+    fn hold(&self) -> u64 {
+        let mut held = self.held();
+        held.count += 1;
+        held.lost
+    }
+
+    fn end(&self, lost: u64) {
+        let mut held = self.held();
+        if held.lost == lost {
+            held.count = held.count.saturating_sub(1);
         }
     }
 }
@@ -65,13 +88,13 @@ pub(crate) struct Moment<'a, D> {
 impl<D> Moment<'_, D> {
     /// Whether all that it names is still where it was.
     pub fn is_kept(&self) -> bool {
-        self.volume.moments.lost.load(Ordering::Acquire) == self.lost
+        self.volume.moments.held().lost == self.lost
     }
 }
 
 impl<D> Drop for Moment<'_, D> {
     fn drop(&mut self) {
-        self.volume.moments.held.fetch_sub(1, Ordering::AcqRel);
+        self.volume.moments.end(self.lost);
     }
 }
 
@@ -83,8 +106,7 @@ impl<D: Device> Volume<D> {
     }
 
     fn moment_of<'a>(&'a self, log: &Log, pace: Pace<'a>, mend: bool) -> Moment<'a, D> {
-        self.moments.held.fetch_add(1, Ordering::AcqRel);
-        let lost = self.moments.lost.load(Ordering::Acquire);
+        let lost = self.moments.hold();
         let (state, segments) = (self.state().clone(), self.segments().clone());
         let below = Below { volume: self, segments: segments.clone(), pace };
         let options = Options {
@@ -100,7 +122,7 @@ impl<D: Device> Volume<D> {
         let kept = self.kept_back(state).saturating_add(SPARE);
         let segments = self.segments();
         let least = kept.saturating_add(segments.rows().len() / FREE_SHARE);
-        let is_held = self.moments.held.load(Ordering::Acquire) > 0;
+        let is_held = self.moments.held().count > 0;
         if is_held && segments.free() <= least {
             self.moments.let_go();
         }
@@ -150,7 +172,9 @@ impl<D: Device> Device for Below<'_, D> {
         self.volume.device.write(at, source)
     }
 
+    /// A device tells of a write that failed once: whoever commits holds the log until he was told of his own.
     fn flush(&self) -> Result<()> {
+        let _log = self.volume.log();
         self.volume.device.flush()
     }
 

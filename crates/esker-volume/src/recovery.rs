@@ -372,11 +372,13 @@ pub(crate) fn reads_log(device: &impl Device, superblock: &Superblock, last: u64
         return Ok(true);
     }
     let mut walk = Walk { device, superblock: *superblock, proven: 0, parts: Vec::new() };
-    walk.run()?;
-    let Some(end) = walk.parts.iter().position(|part| part.head.checksum == last) else {
-        return Ok(false);
-    };
-    for part in walk.parts.iter().take(end + 1) {
+    // Behind it somebody may be writing.
+    while walk.parts.last().is_none_or(|part| part.head.checksum != last) {
+        let Some((keep, part)) = walk.step()? else { return Ok(false) };
+        walk.parts.truncate(keep);
+        walk.parts.push(part);
+    }
+    for part in &walk.parts {
         if read_rows(device, superblock, part, &mut Delta::default()).is_err() {
             return Ok(false);
         }

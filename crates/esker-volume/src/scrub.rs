@@ -38,6 +38,8 @@ use crate::volume::Volume;
 const PATH_LEN_MAX: usize = 64 << 10;
 /// Blocks that are read while nobody else can have a commit shown.
 const BLOCKS: usize = 32;
+/// Damaged blocks that are named; more are counted.
+const FINDINGS_MAX: usize = 100_000;
 /// Stored bytes of blocks after which it is written how far it got.
 const SAVE_LEN: u64 = 1 << 30;
 
@@ -103,6 +105,8 @@ pub struct Scrubbed {
     pub blocks: u64,
     /// All that is wrong besides.
     pub findings: Vec<Finding>,
+    /// Damaged blocks besides, which are too many to be named.
+    pub unnamed: u64,
     /// Which paths of files that costs, and in which snapshot if it is not so now.
     pub files: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// It began where an earlier one stopped.
@@ -425,6 +429,7 @@ impl<D: Device> Volume<D> {
             done.blocks += 1;
             match stack.prove(block) {
                 Ok(own) => len += own,
+                Err(_) if done.findings.len() >= FINDINGS_MAX => done.unnamed += 1,
                 Err(error) => done.findings.push(Finding::Block(block, error)),
             }
         }

@@ -124,7 +124,8 @@ impl Check {
             (!self.json).then(|| say(&whole));
             return Ok(());
         }
-        let what = format!("damaged: {} finding(s)", findings.len());
+        let found = findings.len() as u64 + done["unlisted"].as_u64().unwrap_or(0);
+        let what = format!("damaged: {found} finding(s)");
         let remedy = "`esker scrub` names the files that are damaged";
         Err(Failure::at(Exit::Damaged, &what, &self.image, remedy))
     }

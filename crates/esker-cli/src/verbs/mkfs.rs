@@ -102,7 +102,7 @@ impl Reserve {
     const fn of(self, size: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::Percent(share) => size / 100 * share,
+            Self::Percent(share) => (size / 100).saturating_mul(share),
         }
     }
 

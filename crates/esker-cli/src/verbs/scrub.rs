@@ -148,13 +148,16 @@ impl Scrub {
         let kinds = ["damaged_parts", "damaged_parity", "damaged_superblocks", "damaged_logs"];
         let again: u64 = kinds.iter().map(|key| count(done, key)).sum();
         let stopped = done["stopped"] == true;
+        let found = findings.len() as u64 + count(done, "unlisted");
         if self.json {
             say(&done.to_string());
         } else {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             findings.iter().for_each(|finding| say(&text(finding)));
             files.iter().for_each(|file| say(&format!("{}: damaged", text(file))));
-            say(&self.words(done, findings.len()));
+            let more = count(done, "unlisted_files");
+            (more > 0).then(|| say(&format!("and {more} files more")));
+            say(&self.words(done, found));
         }
         if stopped && findings.is_empty() {
             let what = "stopped before everything was read";
@@ -164,7 +167,7 @@ impl Scrub {
         if findings.is_empty() && (again == 0 || !self.dry_run) {
             return Ok(());
         }
-        let what = format!("damaged: {} finding(s)", findings.len() as u64 + again);
+        let what = format!("damaged: {} finding(s)", found + again);
         let remedy = match findings.is_empty() {
             true => "without --dry-run it is made again",
             false => "`esker recover` takes out what is whole",
@@ -172,7 +175,7 @@ impl Scrub {
         Err(Failure::at(Exit::Damaged, &what, &self.volume, remedy))
     }
 
-    fn words(&self, done: &Value, findings: usize) -> String {
+    fn words(&self, done: &Value, findings: u64) -> String {
         let did = if self.dry_run { "could be made again" } else { "made again" };
         let path = path_shown(&self.volume);
         let (superblocks, parity) = (&done["damaged_superblocks"], &done["damaged_parity"]);

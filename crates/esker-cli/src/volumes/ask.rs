@@ -68,7 +68,8 @@ pub fn ask(path: &Path, message: &Value, handed_over: bool) -> Outcome<Value> {
 pub fn ask_of(path: &Path, message: &Value, nothing: Nothing<'_>) -> Outcome<Value> {
     let answer = esker_fuse::control::ask(path, message.to_string().as_bytes());
     let answer = answer.map_err(|error| unable(path, &error, nothing))?;
-    let answer: Value = serde_json::from_slice(&answer).unwrap_or(Value::Null);
+    let answer: Value = serde_json::from_slice(&answer)
+        .map_err(|_| Failure::at(Exit::Failed, "the mount's answer makes no sense", path, ""))?;
     let Some(text) = answer["error"].as_str() else { return Ok(answer) };
     if answer["unknown"] == true {
         return Err(Failure::at(Exit::Usage, nothing.0, path, nothing.1));

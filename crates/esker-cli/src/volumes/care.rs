@@ -4,6 +4,7 @@
 //! Above: `verbs::scrub`, `verbs::check`, `desk`. Below: `esker-volume`. Invariant: there is at most one such thread
 //! of a mount; who asks for what is under way joins it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -18,6 +19,9 @@ use super::ask::refusal;
 use super::pacer::Pacer;
 use super::{Writable, failure};
 use crate::failure::{Exit, Failure, Outcome, shown};
+
+/// Bytes of findings, or of paths, that one answer holds.
+const TEXTS_LEN_MAX: usize = 2 << 20;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +106,22 @@ pub fn scrub<D: Device>(
     }
 }
 
-fn texts(findings: &[Finding]) -> Vec<String> {
-    findings.iter().map(ToString::to_string).collect()
+/// As many as an answer has room for, and how many there are besides.
+fn some(texts: impl Iterator<Item = String>) -> (Vec<String>, u64) {
+    let (mut all, mut len, mut more) = (Vec::new(), 0, 0);
+    for text in texts {
+        len += text.len();
+        if len > TEXTS_LEN_MAX {
+            more += 1;
+        } else {
+            all.push(text);
+        }
+    }
+    (all, more)
+}
+
+fn texts(findings: &[Finding]) -> (Vec<String>, u64) {
+    some(findings.iter().map(ToString::to_string))
 }
 
 fn scrubbed(done: &Scrubbed, path: &Path, dry_run: bool) -> Value {
@@ -111,6 +129,8 @@ fn scrubbed(done: &Scrubbed, path: &Path, dry_run: bool) -> Value {
         Some(name) => format!("{} in {}", shown(path), shown(name)),
         None => shown(path),
     };
+    let ((findings, unlisted), (files, unlisted_files)) =
+        (texts(&done.findings), some(done.files.iter().map(file)));
     json!({
         "volume": path.to_string_lossy(),
         "parts": done.parts,
@@ -122,14 +142,17 @@ fn scrubbed(done: &Scrubbed, path: &Path, dry_run: bool) -> Value {
         "written": !dry_run,
         "resumed": done.resumed,
         "stopped": done.stopped,
-        "findings": texts(&done.findings),
-        "files": done.files.iter().map(file).collect::<Vec<_>>(),
+        "findings": findings,
+        "unlisted": unlisted + done.unnamed,
+        "files": files,
+        "unlisted_files": unlisted_files,
     })
 }
 
 fn checked<D: Device>(volume: &Volume<D>, path: &Path, pacer: &Pacer) -> Outcome<Value> {
     let findings = volume.check_moment(&|len| pacer.pace(len)).map_err(|_| busy(path))?;
-    Ok(json!({ "volume": path.to_string_lossy(), "findings": texts(&findings) }))
+    let (findings, unlisted) = texts(&findings);
+    Ok(json!({ "volume": path.to_string_lossy(), "findings": findings, "unlisted": unlisted }))
 }
 
 /// What a thread does, or did.
@@ -158,8 +181,11 @@ impl Job {
                 Work::Check => checked(volume, path, &self.pacer),
             }
         });
-        let answer = outcome.unwrap_or_else(|failure| refusal(&failure));
-        *self.done.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        self.end(outcome.unwrap_or_else(|failure| refusal(&failure)));
+    }
+
+    fn end(&self, answer: Value) {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(answer);
     }
 }
 
@@ -215,7 +241,12 @@ impl Care {
         });
         let (fs, path, own) = (Weak::clone(&self.fs), self.path.clone(), Arc::clone(&new));
         let thread = thread::Builder::new().name("esker-care".to_owned());
-        let started = thread.spawn(move || own.run(&fs, &path));
+        let started = thread.spawn(move || {
+            let run = || own.run(&fs, &path);
+            if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                own.end(refusal(&Failure::at(Exit::Failed, "the server failed", &path, "")));
+            }
+        });
         let started = started.map_err(|error| Failure::no_thread(&error))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
         *job = Some(new);
