@@ -83,7 +83,7 @@ impl<'a, 'b, D: Device> Rows<'a, 'b, D> {
 /// Tables of both that nothing that came since touches.
 fn shared(one: &State, other: &State) -> BTreeSet<(u64, u64)> {
     let untouched = |state: &State| -> BTreeSet<_> {
-        let came = state.news().map(|own| Fresh::new(own));
+        let came = state.news().map(Fresh::new);
         let still = |at: &usize| !came.iter().any(|own| own.touches(&range(state, *at)));
         let all = (0..state.tables.len()).filter(still);
         all.filter_map(|at| state.tables.get(at)).map(place).collect()

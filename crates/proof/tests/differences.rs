@@ -28,10 +28,13 @@ struct Thing {
     xattrs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
+/// A name in a directory.
+type Key = (Ino, Vec<u8>);
+
 /// All names with their paths, and all that they lead to.
 #[derive(Default)]
 struct Walked {
-    names: BTreeMap<(Ino, Vec<u8>), (Ino, Vec<u8>)>,
+    names: BTreeMap<Key, (Ino, Vec<u8>)>,
     things: BTreeMap<Ino, Thing>,
 }
 
@@ -117,7 +120,7 @@ fn how(old: &Thing, new: &Thing) -> Option<How> {
 /// What two walks say that changed.
 fn wanted(old: &Walked, new: &Walked) -> Vec<Changed> {
     let mut all = Vec::new();
-    let mut by_ino: BTreeMap<Ino, [Vec<(Ino, Vec<u8>)>; 2]> = BTreeMap::new();
+    let mut by_ino: BTreeMap<Ino, [Vec<Key>; 2]> = BTreeMap::new();
     for (at, (one, other)) in [(old, new), (new, old)].into_iter().enumerate() {
         for (key, (ino, _)) in &one.names {
             if other.names.get(key).map(|(ino, _)| ino) != Some(ino) {
