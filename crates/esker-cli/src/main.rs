@@ -26,6 +26,7 @@ mod report;
 mod sandbox;
 mod serve;
 mod stats;
+mod streams;
 mod units;
 mod verbs;
 mod volumes;

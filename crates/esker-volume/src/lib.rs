@@ -19,6 +19,7 @@
 //! | room.rs, fold.rs | how much more fits, and making room |
 //! | recovery.rs, mkfs.rs, alter.rs | finding everything again; the first commit; another size or name |
 //! | recover/ | what is left of a volume that is damaged |
+//! | stream/ | a snapshot, or how two differ, sent and received |
 //! | recent.rs, stack.rs, whole.rs, view.rs | looking: in memory, in tables, at content, and as the knot asks |
 //! | moment.rs | what the volume was like a moment ago, while others write |
 //! | counts.rs | what was written, and why |
@@ -73,6 +74,7 @@ mod settle;
 mod snapped;
 pub mod snapshots;
 mod stack;
+pub mod stream;
 pub mod superblock;
 mod view;
 mod volume;

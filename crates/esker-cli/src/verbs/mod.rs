@@ -18,11 +18,13 @@ pub mod mkfs;
 mod mount;
 mod null_server;
 mod pack;
+mod receive;
 mod recover;
 mod repack;
 mod report;
 mod run;
 mod scrub;
+mod send;
 mod snapshot;
 mod spent;
 mod stat;
@@ -54,6 +56,7 @@ Examples:
   esker mount disk.vol /mnt/d               that volume as a file system
   esker snapshot create /mnt/d before       what it is like now, to be looked at later
   esker stats /mnt/d                        how full it is, how long its answers take
+  esker send disk.vol@before -o b.stream    that as a stream, for `esker receive` elsewhere
   esker pack ./tree -o tree.esker           a tree into one compressed file
   esker mount tree.esker /mnt/t             that file as a file system
   esker ls tree.esker:/bin                  a look into it, without mounting
@@ -85,6 +88,8 @@ enum Verb {
     Umount(umount::Umount),
     Sync(sync::Sync),
     Snapshot(snapshot::Snapshot),
+    Send(Box<send::Send>),
+    Receive(Box<receive::Receive>),
     Pack(Box<pack::Pack>),
     Repack(Box<repack::Repack>),
     Report(Box<report::Report>),
@@ -122,6 +127,8 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Umount(verb) => told(verb.json, verb.run()),
         Verb::Sync(verb) => told(verb.json, verb.run()),
         Verb::Snapshot(verb) => told(verb.json(), verb.run()),
+        Verb::Send(verb) => told(verb.json, verb.run()),
+        Verb::Receive(verb) => told(verb.json, verb.run()),
         Verb::Pack(verb) => told(verb.json, verb.run()),
         Verb::Repack(verb) => told(verb.json, verb.run()),
         Verb::Report(verb) => told(false, verb.run()),

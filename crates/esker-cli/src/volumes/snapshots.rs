@@ -99,7 +99,7 @@ impl<'a> Request<'a> {
 }
 
 /// What is wrong, for a person.
-fn refused(path: &Path, name: &str, error: SnapshotError) -> Failure {
+pub fn refused(path: &Path, name: &str, error: SnapshotError) -> Failure {
     let (exit, remedy) = match error {
         SnapshotError::Volume(error) => return failure(path, &error),
         SnapshotError::Name => (Exit::Usage, "choose another one"),
