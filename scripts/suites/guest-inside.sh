@@ -4,6 +4,7 @@
 # of the volume after each. Before that, a device with zones that do not fit.
 #
 #   inside.sh DISK...      the disks are /dev/DISK; what it needs lies in the directory from which it is called
+#   inside.sh bench ...    counts what file systems write to /dev/plain
 set -euo pipefail
 
 esker=$PWD/esker
@@ -76,6 +77,13 @@ refuse_conventional() {
     grep -q '3 of its 64 zones are conventional' <<<"$said"
     rmmod null_blk
 }
+
+# A call of `esker bench volume` is one word of the shell's, as no argument of it has spaces.
+if [ "${1%% *}" = bench ]; then
+    # shellcheck disable=SC2086
+    "$esker" bench volume --device /dev/plain --erase --scratch /tmp/lab --images /tmp/lab ${1#bench}
+    exit
+fi
 
 refuse_conventional
 for disk in $1; do

@@ -3,6 +3,10 @@
 # zones are strictly sequential, few may be open or active at a time) and a plain NVMe disk.
 #
 #   sudo scripts/suites/guest.sh BIN LAB [plain|zoned]...
+#   sudo scripts/suites/guest.sh BIN LAB bench [ARGUMENT...]
+#
+# `bench` counts what file systems write to the plain disk instead: `esker bench volume` with these arguments, on
+# kernel file systems that the machine itself may not have (f2fs, nilfs2).
 #
 # BIN is a directory with the commands esker, esker-fsx and, if it is to run, pjdfstest; LAB one for the guest, which is
 # made of Debian packages the first time (3 GB). What is done inside is scripts/suites/guest-inside.sh; it is done on
@@ -14,7 +18,7 @@
 #   ESKER_ZONE      options of the zoned namespace (default: zones of 16 MiB of which 12 can be written, 14 active)
 set -euo pipefail
 
-[ $# -ge 2 ] || { echo "usage: $0 BIN LAB [plain|zoned]..." >&2; exit 2; }
+[ $# -ge 2 ] || { echo "usage: $0 BIN LAB [plain|zoned]...|bench [ARGUMENT...]" >&2; exit 2; }
 [ "$(id -u)" = 0 ] || { echo "guest: must run as root: it makes the tree of a system" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(realpath -- "$1")
@@ -36,6 +40,7 @@ mirror() {
 make_system() {
     local packages=linux-image-amd64,initramfs-tools,systemd-sysv,kmod,udev,fuse3,util-linux,attr,acl,procps
     packages=$packages,nvme-cli,python3,sqlite3,git,qemu-system-x86,qemu-utils,seabios
+    packages=$packages,e2fsprogs,xfsprogs,btrfs-progs,f2fs-tools,nilfs-tools
     debootstrap --variant=minbase --include="$packages" "$suite" "$root.new" \
         "${ESKER_MIRROR:-$(mirror)}" >"$lab/system.log" 2>&1
     cat >"$root.new/guest-init" <<'INIT'
@@ -81,10 +86,13 @@ make_disks() {
         if [ -x "$bin/$command" ]; then cp "$bin/$command" "$lab/job/"; fi
     done
     echo "${*:-plain zoned}" >"$lab/job/disks"
+    plain=512M
+    if [ "${1:-}" = bench ]; then plain=4G; fi
     tar -C "$lab/job" -cf "$lab/job.tar" .
     truncate -s %1M "$lab/job.tar"
     rm -f "$lab/plain.img" "$lab/zoned.img"
-    truncate -s 512M "$lab/plain.img" "$lab/zoned.img"
+    truncate -s "$plain" "$lab/plain.img"
+    truncate -s 512M "$lab/zoned.img"
 }
 
 # By the system's own QEMU and libraries.
