@@ -53,6 +53,8 @@ pub enum Due {
 pub struct Keeper {
     /// How far the clock of the day is ahead of the other one, and since when.
     ahead: Option<(i64, u64)>,
+    /// When it was looked for the first time.
+    begun: Option<u64>,
     /// When each rule was obeyed, and the commits until then.
     made: BTreeMap<Occasion, (u64, u64)>,
     /// Nothing is tried before.
@@ -62,6 +64,7 @@ pub struct Keeper {
 impl Keeper {
     /// Looks at the clocks, and says what is to be done first.
     pub fn due(&mut self, now: Ticks, present: &Present<'_>) -> Option<Due> {
+        self.begun.get_or_insert(now.passed);
         let sure = self.look(now);
         if now.passed < self.pause {
             return None;
@@ -108,7 +111,11 @@ impl Keeper {
             return present.synced;
         }
         let newest = present.snapshots.iter().rev().find(|(_, made)| *made == Some(own));
-        newest.is_none_or(|(row, _)| own.slot(row.time) != own.slot(now.wall))
+        let Some((newest, _)) = newest else { return true };
+        // A clock that is behind is wrong now, or was then: each mount may begin so, and most are put right soon.
+        let here = now.passed.saturating_sub(self.begun.unwrap_or(now.passed));
+        let believed = now.wall >= newest.time || here >= own.period().div_ceil(2);
+        believed && own.slot(newest.time) != own.slot(now.wall)
     }
 }
 
@@ -131,7 +138,8 @@ fn excess(present: &Present<'_>) -> Option<String> {
     if many { of(None).next().map(|(row, _)| shown(row)) } else { None }
 }
 
-/// One whose time is over. One that says that it is older than one before it is not believed.
+/// One whose time is over. One that says that it is older than one before it is not believed; the newest of each rule
+/// stays.
 fn expired(present: &Present<'_>, now: i64) -> Option<String> {
     let mut newest = i64::MIN;
     for (row, made) in present.snapshots {
@@ -139,7 +147,11 @@ fn expired(present: &Present<'_>, now: i64) -> Option<String> {
         let rule = present.rules.iter().find(|rule| Some(rule.occasion) == *made);
         let over =
             |rule: &Rule| rule.expiry > 0 && newest.saturating_add_unsigned(rule.expiry) <= now;
-        if rule.is_some_and(over) {
+        let is_newest = || {
+            let last = present.snapshots.iter().rev().find(|(_, own)| own == made);
+            last.is_some_and(|(last, _)| last.sequence == row.sequence)
+        };
+        if rule.is_some_and(over) && !is_newest() {
             return Some(shown(row));
         }
     }
@@ -286,6 +298,28 @@ mod tests {
             assert!(toy.made <= 3 * 24 * 2 + 3 * 2 + 2, "lie {number}: {} were made", toy.made);
             assert!(toy.made >= 3, "lie {number}: {} were made", toy.made);
             assert!(toy.gone.is_empty(), "lie {number}: {:?} are gone", toy.gone);
+        }
+    }
+
+    /// A machine whose clock begins in 1970, or years ahead, until it is put right a minute later, begun again each day.
+    #[test]
+    fn a_clock_that_is_wrong_at_each_begin_makes_no_harm() {
+        for lie in [-BEGIN, 50 * 365 * 86_400] {
+            let mut toy = Toy::new(&["every day keep 90", "every month keep 12"]);
+            let mut months = 0;
+            for day in 0..400 {
+                toy.keeper = Keeper::default();
+                for minute in 0..60 {
+                    let right = BEGIN + day * 86_400 + minute * 60;
+                    let wall = if minute == 0 { right + lie } else { right };
+                    toy.tick(Ticks { wall, passed: minute as u64 * 60 });
+                }
+                let of_month = |(_, made): &&(SnapshotRow, _)| *made == Some(Occasion::Month);
+                months = toy.all.iter().filter(of_month).count();
+            }
+            assert!(months <= 12, "{months} of months");
+            assert!(toy.gone.len() <= 400 - 90 + 4, "{lie}: {} are gone", toy.gone.len());
+            assert!(toy.made <= 400 + 16, "{lie}: {} were made", toy.made);
         }
     }
 

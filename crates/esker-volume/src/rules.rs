@@ -284,7 +284,8 @@ impl Rules {
     /// `Largest`.
     pub fn check(&self) -> Result<(), RuleError> {
         let sum = self.all.values().map(|rule| u64::from(rule.keep)).sum();
-        let most = if self.largest == 0 { SNAPSHOTS_MAX as u64 } else { self.largest };
+        // One more than they keep is there before one goes.
+        let most = if self.largest == 0 { SNAPSHOTS_MAX as u64 - 1 } else { self.largest };
         if sum > most { Err(RuleError::Largest(sum, most)) } else { Ok(()) }
     }
 }
