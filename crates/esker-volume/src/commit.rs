@@ -676,7 +676,7 @@ impl<D: Device> Volume<D> {
 
     /// Shows readers what is safe now.
     fn publish(&self, log: &mut Log, delta: Delta) -> Result<()> {
-        log.sequence = log.tried;
+        (log.sequence, log.safe) = (log.tried, log.tried);
         self.counts.add(Count::Commits, 1);
         let mut state = self.state_mut();
         let mut segments = self.segments_mut();

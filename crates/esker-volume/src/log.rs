@@ -59,6 +59,9 @@ pub(crate) struct Log {
     pub good: Good,
     /// The number of the last whole commit.
     pub sequence: u64,
+    /// The number of the last commit that is safe: what heads tell. It is behind `sequence` only while a superblock with
+    /// a number of its own is on its way: it may never come, and what was written for it stays.
+    pub safe: u64,
     /// The number of the last commit that was begun.
     pub tried: u64,
     pub epoch: u64,
@@ -97,7 +100,7 @@ impl Log {
             sequence: self.tried,
             epoch: self.epoch,
             before: self.before,
-            durable: self.sequence,
+            durable: self.safe,
             next: self.next[0].0,
             spare: self.next[1].0,
             body_checksum: 0,

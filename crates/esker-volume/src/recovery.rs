@@ -350,6 +350,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         next,
         good: Good::new(before, next, (physical, segment, at, slot)),
         sequence,
+        safe: sequence,
         tried,
         epoch: epoch.max(superblock.epoch) + 1,
         superblock,

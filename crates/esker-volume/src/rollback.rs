@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeBounds as _};
+use std::sync::atomic::Ordering;
 
 use esker::Ino;
 use esker_stone::check::checksum;
@@ -315,6 +316,8 @@ impl<D: Device> Volume<D> {
                 Err(Error::NoSpace) => return Err(SnapshotError::NoRoom),
                 done => done?,
             }
+            // What was passed over by a sweep may be needed no more.
+            self.deleted.fetch_add(1, Ordering::AcqRel);
         }
         // It is so. What cannot be freed now is freed when the volume is opened again.
         let _ = self.sweep();
@@ -323,7 +326,7 @@ impl<D: Device> Volume<D> {
 
     /// Writes it, twice: so the superblock before the newest knows it too.
     fn go_back(&self, log: &mut Log, row: &SnapshotRow) -> Result<()> {
-        self.exhausted.store(NEVER, std::sync::atomic::Ordering::Release);
+        self.exhausted.store(NEVER, Ordering::Release);
         let before = log.clone();
         log.tried += 1;
         log.sequence = log.tried;

@@ -507,6 +507,7 @@ impl<D: Device> Volume<D> {
             }
         };
         self.put_superblock(log, &written.superblock)?;
+        log.safe = log.sequence;
         self.show_settled(log, written)
     }
 

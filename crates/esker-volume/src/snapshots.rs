@@ -385,6 +385,7 @@ impl<D: Device> Volume<D> {
     /// # Errors
     /// What the device says.
     pub fn set_rules(&self, rules: &Rules) -> Result<()> {
+        rules.check().map_err(|_| Error::Setting("rules contradict each other"))?;
         self.writable()?;
         let mut log = self.log();
         self.prepare(&mut log)?;

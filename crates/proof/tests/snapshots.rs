@@ -10,6 +10,8 @@ use esker::{Error, Ino, Kind, Name, Time};
 use esker_proof::chance::Chance;
 use esker_proof::cut::{History, SHAPES, Shape};
 use esker_proof::harness::{from_env, sample, seed};
+use esker_proof::lying::Lying;
+use esker_proof::lying::medium::Medium;
 use esker_proof::lying::ram::Ram;
 use esker_proof::lying::states::{Dose, Replay};
 use esker_proof::script::generate::Profile;
@@ -287,6 +289,64 @@ fn nowhere() -> Above<Arc<Ram>> {
     let device = Arc::new(Ram::new(SIZE));
     make(&device, &SHAPE.making()).expect("a volume");
     mount(&SHAPE, device).expect("it opens")
+}
+
+/// A file with so many bytes of its own, safe.
+fn add(fs: &Fs<Above<Arc<Lying>>>, name: &str, len: usize) {
+    let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
+    let path = Name::parse(name.as_bytes()).expect("a name");
+    let ino = fs.create(&Caller::ROOT, Ino::ROOT, path, new).expect("room").ino;
+    fs.write(ino, 0, &vec![len as u8; len], false).expect("room");
+    fs.sync().expect("a sync");
+}
+
+/// Every state of a device on its way from one medium: power may go after each operation.
+fn cuts(shape: &Shape, medium: &Medium, device: &Lying, each: &mut dyn FnMut(Medium)) {
+    let mut replay = Replay::new(medium.clone(), shape.zones.map(|zones| zones.len), false);
+    let mut chance = Chance::new(seed());
+    for op in &device.ops() {
+        replay.step(op);
+        replay.states(Dose { subsets: 0, torn: 0, garbage: 0 }, &mut chance, each);
+    }
+}
+
+/// Power goes while a volume goes back, and again in the first commit after that, which begins new segments: it
+/// opens each time, with all that was safe.
+#[test]
+fn a_way_back_that_is_cut_short_leaves_nothing_behind() {
+    let shape = &Shape { size: 6 << 20, ..SHAPE };
+    let device = shape.fresh(seed());
+    let fs = Fs::new(mount(shape, Arc::clone(&device)).expect("it opens"), clock);
+    (0..40).for_each(|number| add(&fs, &format!("then {number}"), 700));
+    fs.store().create_snapshot("then").expect("a snapshot");
+    (0..40).for_each(|number| add(&fs, &format!("now {number}"), 700));
+    drop(fs);
+    let medium = device.medium();
+    let device = Arc::new(shape.device(medium.clone()));
+    let volume = shape.open(Arc::clone(&device), true).expect("it opens");
+    let now = print(&volume).expect("it shows everything");
+    volume.rollback("then").expect("it goes back");
+    let then = print(&volume).expect("it shows everything");
+    drop(volume);
+    let (mut states, mut seen) = (0, [false; 2]);
+    cuts(shape, &medium, &device, &mut |cut| {
+        let again = Arc::new(shape.device(cut.clone()));
+        let fs = Fs::new(mount(shape, Arc::clone(&again)).expect("it opens"), clock);
+        let shown = print(fs.store()).expect("it shows everything");
+        assert!(shown == now || shown == then, "neither of both");
+        seen[usize::from(shown == then)] = true;
+        add(&fs, "long", 3 * (SHAPE.segment_len as usize));
+        let written = print(fs.store()).expect("it shows everything");
+        drop(fs);
+        cuts(shape, &cut, &again, &mut |cut| {
+            let volume = shape.open(Arc::new(shape.device(cut)), false).expect("it opens");
+            let found = print(&volume).expect("it shows everything");
+            assert!(found == shown || found == written, "what was safe is not there");
+            states += 1;
+        });
+    });
+    println!("{states} states");
+    assert_eq!(seen, [true; 2]);
 }
 
 /// Where there is no room to go back it is said, and nothing has changed.

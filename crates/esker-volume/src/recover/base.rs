@@ -87,6 +87,11 @@ pub(super) fn tables<D: Device>(device: &Mended<D>, scan: &Scan) -> Vec<Part> {
 
 fn candidates<D: Device>(device: &Mended<D>, scan: &Scan) -> Vec<Candidate> {
     let mut all = Vec::new();
+    // A root whose number is not told to be safe is of a superblock that never was: of going back to a snapshot, say.
+    let told = scan.superblocks.iter().map(|own| own.proven);
+    let heads = scan.parts.iter().map(|(_, head)| head.durable);
+    let again = device.heads().map(|(_, head)| head.durable);
+    let proven = told.chain(heads).chain(again).max().unwrap_or(0);
     for own in &scan.superblocks {
         let Ok(Some(page)) = own.root() else { continue };
         let place = u64::from(own.root_physical) * own.segment_len + page.at;
@@ -96,6 +101,7 @@ fn candidates<D: Device>(device: &Mended<D>, scan: &Scan) -> Vec<Candidate> {
     for (place, head) in tables(device, scan) {
         if let Ok(page) = head.rows()
             && page.stored > 0
+            && head.sequence <= proven
         {
             let place = place + u64::from(head.rows_at);
             all.push(Candidate { place, page, sequence: head.sequence, before: head.before });

@@ -155,6 +155,7 @@ fn log(superblock: Superblock, sequence: u64) -> Log {
         next,
         good: Good::new(0, next, (physical, 0, 0, 0)),
         sequence,
+        safe: sequence,
         tried: sequence,
         epoch: superblock.epoch,
         superblock,
