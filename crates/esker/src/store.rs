@@ -102,8 +102,8 @@ pub trait View {
     }
 
     /// The first run of data at or behind `at` and before the end of the file; `None` when there is only hole
-    /// left. A run that holds `at` begins at `at`. It need not be all of the data there: another may begin where it ends, so
-    /// that nobody has to walk through a whole file to tell of a part.
+    /// left. A run that holds `at` begins at `at`. It need not be all of the data there: another may begin where it
+    /// ends, so that nobody has to walk through a whole file to tell of a part.
     fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>>;
 
     /// The value of an extended attribute, appended to `target`. `NoData` when there is none.

@@ -34,8 +34,8 @@ const NO_VOLUME: Nothing<'_> =
 
 /// Why nobody answers for this path.
 fn nobody(path: &Path, nothing: Nothing<'_>) -> Failure {
-    let read_only = esker_fuse::mount::mounted_on(path).is_ok_and(|mount| mount.has("ro"));
-    if read_only {
+    let mount = esker_fuse::mount::mounted_on(path);
+    if mount.is_ok_and(|mount| mount.has("ro") && super::is_volume(Path::new(&mount.source))) {
         let remedy = "ask the volume itself, or mount it without -o ro";
         return Failure::at(Exit::Failed, "it is mounted to be read only", path, remedy);
     }
@@ -72,7 +72,7 @@ pub fn ask_of(path: &Path, message: &Value, nothing: Nothing<'_>) -> Outcome<Val
         .map_err(|_| Failure::at(Exit::Failed, "the mount's answer makes no sense", path, ""))?;
     let Some(text) = answer["error"].as_str() else { return Ok(answer) };
     if answer["unknown"] == true {
-        return Err(Failure::at(Exit::Usage, nothing.0, path, nothing.1));
+        return Err(nobody(path, nothing));
     }
     let exit = EXITS.into_iter().find(|&exit| answer["exit"].as_u64() == Some(exit as u64));
     Err(Failure::new(exit.unwrap_or(Exit::Failed), text, ""))
