@@ -81,7 +81,7 @@ refuse_conventional() {
 # A call of `esker bench volume` is one word of the shell's, as no argument of it has spaces.
 if [ "${1%% *}" = bench ]; then
     # shellcheck disable=SC2086
-    "$esker" bench volume --device /dev/plain --erase --scratch /tmp/lab --images /tmp/lab ${1#bench}
+    "$esker" bench volume --device /dev/plain --erase --scratch /tmp/lab --images /tmp/lab ${1#bench} 2>&1 | cat
     exit
 fi
 
