@@ -35,7 +35,7 @@ use onto::Onto;
 const PROFILE: Profile = Profile { steps_max: 60, users: true, cursors: false };
 const PLAIN: Setting = Setting { codec: Codec::None, level: 0 };
 
-const LARGE: [u8; PIECE + 1] = [7; PIECE + 1];
+static LARGE: [u8; PIECE + 1] = [7; PIECE + 1];
 
 type Memory = Fs<Home<Heap>>;
 type Snapshot = Snapped<Arc<Ram>>;
