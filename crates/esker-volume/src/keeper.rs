@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// A machine whose clock begins in 1970, or years ahead, until it is put right a minute later, begun again each day.
+    /// A machine whose clock begins in 1970, or years ahead, until it is put right a minute later, each day.
     #[test]
     fn a_clock_that_is_wrong_at_each_begin_makes_no_harm() {
         for lie in [-BEGIN, 50 * 365 * 86_400] {
@@ -314,7 +314,7 @@ mod tests {
                     let wall = if minute == 0 { right + lie } else { right };
                     toy.tick(Ticks { wall, passed: minute as u64 * 60 });
                 }
-                let of_month = |(_, made): &&(SnapshotRow, _)| *made == Some(Occasion::Month);
+                let of_month = |(_, own): &&(SnapshotRow, _)| *own == Some(Occasion::Month);
                 months = toy.all.iter().filter(of_month).count();
             }
             assert!(months <= 12, "{months} of months");

@@ -59,8 +59,8 @@ pub(crate) struct Log {
     pub good: Good,
     /// The number of the last whole commit.
     pub sequence: u64,
-    /// The number of the last commit that is safe: what heads tell. It is behind `sequence` only while a superblock with
-    /// a number of its own is on its way: it may never come, and what was written for it stays.
+    /// The number of the last commit that is safe: what heads tell. It is behind `sequence` only while a superblock
+    /// with a number of its own is on its way: it may never come, and what was written for it stays.
     pub safe: u64,
     /// The number of the last commit that was begun.
     pub tried: u64,
