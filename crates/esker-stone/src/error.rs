@@ -94,6 +94,8 @@ pub enum Unsupported {
     Home(u32),
     /// Feature flags that must be known.
     Features(u64),
+    /// Feature flags that must be known to write.
+    Writing(u64),
     /// A kind of checksum.
     Checksums(u32),
     /// A codec.
@@ -114,6 +116,9 @@ impl fmt::Display for Unsupported {
             Self::Version(version) => write!(f, "version {version} of the format is newer"),
             Self::Home(home) => write!(f, "it is no image but a home of kind {home}"),
             Self::Features(flags) => write!(f, "it needs features {flags:#x}, not known here"),
+            Self::Writing(flags) => {
+                write!(f, "with features {flags:#x}, not known here, it can only be read")
+            }
             Self::Checksums(kind) => write!(f, "checksums of kind {kind} are not known here"),
             Self::Codec(codec) => write!(f, "codec {codec} is not known here"),
             Self::Transform(number) => write!(f, "transform {number} is not known here"),

@@ -596,6 +596,7 @@ impl<D: Device> Volume<D> {
         source: &dyn Source,
         around: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<()>,
     ) -> Result<()> {
+        self.unclose(log)?;
         let mut tries = 0;
         loop {
             let (outcome, failed) = self.attempt(log, source);

@@ -6,7 +6,7 @@
 
 use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
-use crate::limits::NEXT;
+use crate::limits::{NEXT, UNIT_MAX};
 use crate::part::{LAST, LOG, MAGIC, PartHead};
 use crate::segments::{Condition, Physical, Segments};
 use crate::superblock::Superblock;
@@ -83,6 +83,8 @@ pub(crate) struct Log {
     pub tables: Option<(Physical, u64)>,
     /// Whether nothing was written yet since opening.
     pub fresh: bool,
+    /// Whether the superblock that counts says that nothing lies behind the end of the log.
+    pub closed: bool,
 }
 
 impl Log {
@@ -295,11 +297,24 @@ impl<D: Device> Volume<D> {
         part.resize(len as usize);
         let name = head.seal(part);
         *part = self.device.submit(self.place(log.physical) + log.at, std::mem::take(part))?;
-        log.at += len;
+        let zoned = self.device.geometry().zones.is_some();
+        log.at = if zoned { log.at + len } else { behind(log.at + len, len) };
         log.slot += head.slots;
         log.before = name;
         Ok(())
     }
+}
+
+/// Where a part goes on behind one of this length that ends here. What flash writes as a whole is longer than most
+/// units: where another part as long would lie across its end, that is left empty.
+fn behind(end: u64, len: u64) -> u64 {
+    let next = next_page(end);
+    if end + len > next { next } else { end }
+}
+
+/// Where else a part may go on behind one that ends here.
+pub(crate) const fn next_page(end: u64) -> u64 {
+    end.next_multiple_of(UNIT_MAX as u64)
 }
 
 /// Whether another segment may help against this.
@@ -328,4 +343,21 @@ pub(crate) fn hold(segments: &mut Segments, next: &[Physical]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_length_lie_across_no_page() {
+        for len in (512..=4096).step_by(512) {
+            let (mut at, mut room) = (8192, 0);
+            for _ in 0..100 {
+                assert_eq!((at + len - 1) / 4096, at / 4096, "{len} at {at}");
+                (at, room) = (behind(at + len, len), at + len);
+            }
+            assert!(room - 8192 <= 100 * len * 2, "{len}: {room}");
+        }
+    }
 }

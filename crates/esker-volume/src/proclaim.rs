@@ -52,16 +52,28 @@ impl<D: Device> Volume<D> {
         self.device.flush()?;
         log.safe_home = next.0;
         log.told = log.segment;
+        log.closed = superblock.closed != 0;
         Ok(())
     }
 
-    /// Says on the device how far the log is safe, whatever becomes of its parts.
-    fn proclaim(&self, log: &mut Log) -> Result<()> {
+    /// Says on the device how far the log is safe, whatever becomes of its parts; and that it ends behind the part
+    /// `closed`, unless that is 0.
+    fn proclaim(&self, log: &mut Log, closed: u64) -> Result<()> {
         let (generation, epoch) = (log.superblock.generation + 1, log.epoch);
         let superblock = Superblock { generation, epoch, proven: log.sequence, ..log.superblock };
+        let superblock = superblock.closed_at(closed);
         self.put_superblock(log, &superblock)?;
         log.superblock = superblock;
         Ok(())
+    }
+
+    /// Before something is written behind a log that was closed: it is so no more. If the place for the next superblock
+    /// fails, there may be another.
+    pub(crate) fn unclose(&self, log: &mut Log) -> Result<()> {
+        if !log.closed {
+            return Ok(());
+        }
+        self.proclaim(log, 0).or_else(|_| self.proclaim(log, 0))
     }
 
     /// Where the log came into another stretch: what follows there would not be found if a head before it were damaged,
@@ -69,7 +81,7 @@ impl<D: Device> Volume<D> {
     pub(crate) fn proclaim_in_time(&self, log: &mut Log) {
         if log.told != log.segment {
             // The commits are safe without it.
-            let _ = self.proclaim(log);
+            let _ = self.proclaim(log, 0);
         }
     }
 
@@ -78,11 +90,12 @@ impl<D: Device> Volume<D> {
         self.writable()?;
         // It says that all commits are safe.
         self.device.flush()?;
-        self.proclaim(log)
+        self.proclaim(log, 0)
     }
 
-    /// Nothing more is written: of all that was, the last commit included, the superblock says that it was safe. Not
-    /// where nothing was committed since opening.
+    /// Nothing more is written: of all that was, the last commit included, the superblock says that it was safe, and
+    /// that nothing lies behind it, so that the next who opens need not look there. Not where nothing was committed since
+    /// opening.
     ///
     /// # Errors
     /// What the device says. All commits are safe all the same.
@@ -95,9 +108,15 @@ impl<D: Device> Volume<D> {
             // Rows have their parity in tables only. Where there is no room for that, the log has them.
             let _ = self.settle_rest(&mut log);
         }
-        if log.superblock.proven >= log.sequence {
+        if log.closed {
             return Ok(());
         }
-        self.proclaim(&mut log)
+        // A part behind the last whole commit is none that the next who opens may find.
+        let whole = log.before == log.good.name && log.sequence == log.safe;
+        let end = if whole { log.before } else { 0 };
+        if end == 0 && log.superblock.proven >= log.sequence {
+            return Ok(());
+        }
+        self.proclaim(&mut log, end)
     }
 }

@@ -8,7 +8,7 @@ use crate::delta::Delta;
 use crate::device::{Device, Fault};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{NEXT, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX};
-use crate::log::{Good, Log, hold, named};
+use crate::log::{Good, Log, hold, named, next_page};
 use crate::part::{LOG, MAGIC, PartHead};
 use crate::root;
 use crate::segments::{Condition, Physical, Segments};
@@ -173,9 +173,12 @@ impl<D: Device> Walk<'_, D> {
     /// The next part, wherever it is.
     fn step(&self) -> Result<Option<(usize, Part)>> {
         let (physical, segment, at, next) = self.end();
-        let behind = self.part_at(physical, at)?;
-        if let Some(found) = behind.filter(|(_, part)| part.head.segment == segment) {
-            return Ok(Some(found));
+        for at in [Some(at), Some(next_page(at)).filter(|&other| other != at)].into_iter().flatten()
+        {
+            let behind = self.part_at(physical, at)?;
+            if let Some(found) = behind.filter(|(_, part)| part.head.segment == segment) {
+                return Ok(Some(found));
+            }
         }
         for physical in next {
             let found = self.part_at(physical, 0)?;
@@ -239,6 +242,13 @@ impl<D: Device> Walk<'_, D> {
         commits
     }
 
+    /// Whether the log was closed where it ends: behind that nothing was written since, or another superblock would
+    /// have been before.
+    fn is_closed(&self) -> bool {
+        let end = self.parts.last().map_or(self.superblock.log_before, |part| part.head.checksum);
+        self.superblock.closed != 0 && self.superblock.closed == end
+    }
+
     /// The newest commit that anything near the end of the log says was safe: parts behind one whose head is damaged,
     /// and what lies in the place of such a part.
     fn told_near_end(&self) -> Result<u64> {
@@ -298,6 +308,9 @@ fn root_of(device: &impl Device, superblock: &Superblock) -> Result<(State, Segm
 /// `Damaged`, `Stone` for what is wrong with the volume; what the device says.
 pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     let ((superblock, home), proven) = newest(&device)?;
+    if options.write {
+        superblock.may_be_written()?;
+    }
     let (mut state, mut segments) = root_of(&device, &superblock)?;
     let mut walk = Walk { device: &device, superblock, proven, parts: Vec::new() };
     walk.run()?;
@@ -307,7 +320,8 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     let sequence =
         last.checked_sub(1).map_or(superblock.sequence, |at| walk.parts[at].head.sequence);
     let tried = walk.parts.iter().map(|part| part.head.sequence).max().unwrap_or(0).max(sequence);
-    if walk.proven() > sequence || walk.told_near_end()? > sequence {
+    let closed = walk.is_closed();
+    if walk.proven() > sequence || (!closed && walk.told_near_end()? > sequence) {
         return Err(Damage::LostCommit.into());
     }
     let mut since = vec![Physical(superblock.log_physical)];
@@ -362,6 +376,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         idle,
         tables: None,
         fresh: true,
+        closed,
     };
     drop(walk);
     Ok(Volume::with(device, options, log, (segments, state)))

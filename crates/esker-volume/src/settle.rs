@@ -630,7 +630,7 @@ impl<'a, D: Device> Settling<'a, D> {
             epoch: log.epoch,
             proven: log.sequence,
             incompatible: features(&new, base.incompatible),
-            ..base.with_root(physical.0, &page)
+            ..base.with_root(physical.0, &page).closed_at(0)
         };
         Ok(Written { new, segments, free, idle, superblock, cursor })
     }

@@ -7,7 +7,7 @@
 use esker::layout;
 use esker_stone::check::checksum;
 use esker_stone::superblock::{CHECKED_LEN, Claims, END, MAGIC, XXH3};
-use esker_stone::{Codec, PageRef, Setting};
+use esker_stone::{Codec, PageRef, Setting, Unsupported};
 
 use crate::error::{Damage, Result};
 use crate::limits::{
@@ -21,6 +21,8 @@ pub const VERSION: u32 = 1;
 pub const SNAPSHOTS: u64 = 1;
 /// The feature without which rules for snapshots would be lost.
 pub const RULES: u64 = 2;
+/// The feature without which what is written behind a log that was closed would not be looked for.
+pub const CLOSED: u64 = 1;
 /// The home that it is of.
 const VOLUME: u32 = 2;
 
@@ -65,7 +67,8 @@ layout! {
         248 => root_hash: [u8; 32],
         280 => reserve: u64,
         288 => proven: u64,
-        296 => reserved: [u8; 200],
+        296 => closed: u64,
+        304 => reserved: [u8; 192],
         496 => checksum: u64,
         504 => end: [u8; 8],
     }
@@ -121,6 +124,17 @@ impl Superblock {
         if block.fits() { Ok(block) } else { Err(Damage::Superblock.into()) }
     }
 
+    /// That nothing is set that a writer must know and is not known here.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    pub fn may_be_written(&self) -> Result<()> {
+        match self.read_compatible & !CLOSED {
+            0 => Ok(()),
+            unknown => Err(esker_stone::Error::from(Unsupported::Writing(unknown)).into()),
+        }
+    }
+
     fn fits(&self) -> bool {
         let unit = self.unit.is_power_of_two() && (UNIT_MIN..=UNIT_MAX).contains(&self.unit);
         let segment = self.segment_len.is_power_of_two()
@@ -145,6 +159,14 @@ impl Superblock {
             && self.sequence <= self.proven
             && self.log_at <= self.segment_room
             && self.log_at.is_multiple_of(self.unit.into())
+    }
+
+    /// The same with its log closed behind the part of this name, or open: 0.
+    #[must_use]
+    pub const fn closed_at(self, name: u64) -> Self {
+        let others = self.read_compatible & !CLOSED;
+        let read_compatible = if name == 0 { others } else { others | CLOSED };
+        Self { closed: name, read_compatible, ..self }
     }
 
     /// How many segments there are, superblocks included.

@@ -404,6 +404,10 @@ impl History {
             if synced && snapshots && chance.below(4) == 0 {
                 model = history.go_back(&mut volume, model, &device, &mut chance);
             }
+            if synced && chance.below(4) == 0 {
+                // As if nothing were to come: what comes all the same is not overlooked.
+                let _ = volume.home().volume().close();
+            }
             history.safe.push(synced);
             history.mark(&model, &device);
         }

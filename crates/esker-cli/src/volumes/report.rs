@@ -51,7 +51,7 @@ fn described(path: &Path, volume: &Volume<FileDevice>) -> Value {
         "meta_copies": shape.copies,
         "born": shape.born,
         "compatible": features(shape.compatible, &[]),
-        "read_compatible": features(shape.read_compatible, &[]),
+        "read_compatible": features(shape.read_compatible, &READ_COMPATIBLE),
         "incompatible": features(shape.incompatible, &INCOMPATIBLE),
         "commit": volume.sequence(),
         "superblock": volume.settled() + 1,
@@ -122,7 +122,9 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
 }
 
 /// Features without which a volume is not understood, by their bits.
-const INCOMPATIBLE: [&str; 1] = ["snapshots"];
+const INCOMPATIBLE: [&str; 2] = ["snapshots", "rules"];
+/// Those without which a volume may only be read, by their bits.
+const READ_COMPATIBLE: [&str; 1] = ["closed"];
 
 /// The features that these flags stand for; those that are unknown by their numbers.
 fn features(flags: u64, known: &[&str]) -> Vec<String> {

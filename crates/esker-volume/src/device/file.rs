@@ -2,16 +2,26 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Seek as _, SeekFrom};
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::fs::{
+    Advice, FallocateFlags, FlockOperation, fadvise, fallocate, flock, ioctl_blkpbszget,
+};
 
+use super::ahead::Readers;
 use super::{Buffer, Device, Fault, Geometry, Result, Zones};
+use crate::limits::{UNIT_MAX, UNIT_MIN};
 
-/// Bytes of a unit where the file system below does not say.
-const UNIT: u32 = 4096;
+/// What a device writes as a whole, by its own word; of a file, what the kernel's cache writes. Nothing is left out between
+/// writes to a zone, so there it is as large as it may be.
+fn unit(file: &File, zoned: bool) -> u32 {
+    let own = ioctl_blkpbszget(file).ok().filter(|own| own.is_power_of_two() && !zoned);
+    own.map_or(UNIT_MAX, |own| own.clamp(UNIT_MIN, UNIT_MAX))
+}
 
 /// Somebody who writes to the same file meanwhile.
 pub trait Queue: Send + Sync {
@@ -68,6 +78,7 @@ pub trait Zoning: Send + Sync {
 pub struct FileDevice {
     file: File,
     size: AtomicU64,
+    readers: Mutex<Readers>,
     queue: Option<Box<dyn Queue>>,
     zoning: Option<Box<dyn Zoning>>,
 }
@@ -85,6 +96,13 @@ fn fault(error: &Error) -> Fault {
     }
 }
 
+/// What is read of it besides what is asked for, [`Readers`] say.
+fn guided(file: File) -> File {
+    // It only ever saves time.
+    let _ = fadvise(&file, 0, None, Advice::Random);
+    file
+}
+
 impl FileDevice {
     /// Opens what is there, and keeps every other one who asks for it out as long as it is open.
     ///
@@ -99,7 +117,8 @@ impl FileDevice {
         };
         flock(&file, how)?;
         let size = (&file).seek(SeekFrom::End(0))?;
-        Ok(Self { file, size: AtomicU64::new(size), queue: None, zoning: None })
+        let (size, readers) = (AtomicU64::new(size), Mutex::default());
+        Ok(Self { file: guided(file), size, readers, queue: None, zoning: None })
     }
 
     /// The same, with somebody who writes meanwhile, if there is one for this file: he keeps the file as it was opened,
@@ -107,7 +126,7 @@ impl FileDevice {
     #[must_use]
     pub fn with_queue(self, make: impl FnOnce(&File) -> Option<(Box<dyn Queue>, File)>) -> Self {
         match make(&self.file) {
-            Some((queue, file)) => Self { file, queue: Some(queue), ..self },
+            Some((queue, file)) => Self { file: guided(file), queue: Some(queue), ..self },
             None => self,
         }
     }
@@ -150,6 +169,17 @@ impl FileDevice {
         self.size.load(Ordering::Acquire)
     }
 
+    /// Has the kernel read what is likely to be wanted.
+    fn read_ahead(&self, at: u64, len: usize) {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(range) = readers.read(at, len as u64) else { return };
+        drop(readers);
+        let len = range.end.min(self.size()).saturating_sub(range.start);
+        if let Some(len) = NonZeroU64::new(len) {
+            let _ = fadvise(&self.file, range.start, Some(len), Advice::WillNeed);
+        }
+    }
+
     fn within(&self, at: u64, len: usize) -> Result<()> {
         let end = at.checked_add(len as u64).filter(|&end| end <= self.size());
         end.map(|_| ()).ok_or(Fault::OutOfRange)
@@ -159,11 +189,12 @@ impl FileDevice {
 impl Device for FileDevice {
     fn geometry(&self) -> Geometry {
         let zones = self.zoning.as_ref().map(|zoning| zoning.zones());
-        Geometry { size: self.size(), unit: UNIT, zones }
+        Geometry { size: self.size(), unit: unit(&self.file, zones.is_some()), zones }
     }
 
     fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
         self.within(at, target.len())?;
+        self.read_ahead(at, target.len());
         self.file.read_exact_at(target, at).map_err(|error| fault(&error))
     }
 

@@ -3,6 +3,7 @@
 //! Above: `log`, `recovery`, `mkfs`. Below: a file here, a liar in the workshop. Invariant: nothing above says
 //! how a byte gets to the medium; every failure comes back as a [`Fault`], and nothing here tries again.
 
+mod ahead;
 mod buffer;
 mod file;
 

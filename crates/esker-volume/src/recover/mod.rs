@@ -167,6 +167,7 @@ fn log(superblock: Superblock, sequence: u64) -> Log {
         idle: Vec::new(),
         tables: None,
         fresh: true,
+        closed: false,
     }
 }
 

@@ -9,19 +9,30 @@ use esker_volume::device::{Device, Fault, Geometry, Result};
 pub struct Ram {
     bytes: Mutex<Vec<u8>>,
     written: AtomicU64,
+    looked_at: AtomicU64,
 }
 
 impl Ram {
     /// Of zeros.
     #[must_use]
     pub fn new(size: usize) -> Self {
-        Self { bytes: Mutex::new(vec![0; size]), written: AtomicU64::new(0) }
+        Self {
+            bytes: Mutex::new(vec![0; size]),
+            written: AtomicU64::new(0),
+            looked_at: AtomicU64::new(0),
+        }
     }
 
     /// Bytes that were written.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written.load(Relaxed)
+    }
+
+    /// Bytes that were read.
+    #[must_use]
+    pub fn looked_at(&self) -> u64 {
+        self.looked_at.load(Relaxed)
     }
 
     fn with<R>(&self, at: u64, len: usize, f: impl FnOnce(&mut [u8]) -> R) -> Result<R> {
@@ -38,6 +49,7 @@ impl Device for Ram {
     }
 
     fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
+        self.looked_at.fetch_add(target.len() as u64, Relaxed);
         self.with(at, target.len(), |bytes| target.copy_from_slice(bytes))
     }
 
