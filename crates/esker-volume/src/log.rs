@@ -9,7 +9,7 @@ use crate::error::{Damage, Error, Result};
 use crate::limits::{NEXT, UNIT_MAX};
 use crate::part::{LAST, LOG, MAGIC, PartHead};
 use crate::segments::{Condition, Physical, Segments};
-use crate::superblock::Superblock;
+use crate::superblock::{PAGES, Superblock};
 use crate::volume::Volume;
 
 /// The last part that is safe, and the end of the log behind it.
@@ -297,8 +297,8 @@ impl<D: Device> Volume<D> {
         part.resize(len as usize);
         let name = head.seal(part);
         *part = self.device.submit(self.place(log.physical) + log.at, std::mem::take(part))?;
-        let zoned = self.device.geometry().zones.is_some();
-        log.at = if zoned { log.at + len } else { behind(log.at + len, len) };
+        let end = log.at + len;
+        log.at = if self.shape.incompatible & PAGES != 0 { behind(end, len) } else { end };
         log.slot += head.slots;
         log.before = name;
         Ok(())

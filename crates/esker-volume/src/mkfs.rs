@@ -12,10 +12,11 @@ use crate::device::Device;
 use crate::error::{Damage, Error, Result};
 use crate::limits::{
     SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX,
+    UNIT_MAX,
 };
 use crate::recovery::{newest, open};
 use crate::rows::Numbers;
-use crate::superblock::Superblock;
+use crate::superblock::{PAGES, Superblock};
 use crate::volume::{Options, Volume};
 
 /// What a new volume is like.
@@ -120,6 +121,8 @@ fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
         segment_len,
         segment_room,
         unit: geometry.unit,
+        // Nothing is left out of a zone.
+        incompatible: if geometry.unit < UNIT_MAX && geometry.zones.is_none() { PAGES } else { 0 },
         block_len: making.block_len,
         codec: making.setting.codec.number().into(),
         level: making.setting.level.cast_unsigned(),

@@ -14,7 +14,7 @@ use crate::root;
 use crate::segments::{Condition, Physical, Segments};
 use crate::settle::idle;
 use crate::stack::State;
-use crate::superblock::Superblock;
+use crate::superblock::{PAGES, Superblock};
 use crate::volume::{Options, Volume};
 
 /// Bytes that are looked at together around the end of the log.
@@ -173,8 +173,8 @@ impl<D: Device> Walk<'_, D> {
     /// The next part, wherever it is.
     fn step(&self) -> Result<Option<(usize, Part)>> {
         let (physical, segment, at, next) = self.end();
-        for at in [Some(at), Some(next_page(at)).filter(|&other| other != at)].into_iter().flatten()
-        {
+        let paged = self.superblock.incompatible & PAGES != 0 && next_page(at) > at;
+        for at in std::iter::once(at).chain(paged.then(|| next_page(at))) {
             let behind = self.part_at(physical, at)?;
             if let Some(found) = behind.filter(|(_, part)| part.head.segment == segment) {
                 return Ok(Some(found));

@@ -122,7 +122,7 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
 }
 
 /// Features without which a volume is not understood, by their bits.
-const INCOMPATIBLE: [&str; 2] = ["snapshots", "rules"];
+const INCOMPATIBLE: [&str; 4] = ["snapshots", "rules", "base", "pages"];
 /// Those without which a volume may only be read, by their bits.
 const READ_COMPATIBLE: [&str; 1] = ["closed"];
 
