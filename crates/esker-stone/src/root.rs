@@ -5,19 +5,19 @@
 
 use esker::limits::{NAME_LEN_MAX, XATTR_VALUE_LEN_MAX};
 
-use crate::check::Hash;
 use crate::error::{Damage, Result, Unsupported};
 use crate::group::{Group, GroupWriter, Measure};
 use crate::key::kind;
 use crate::limits::LEVELS_MAX;
 use crate::page::PageRef;
+use crate::rows::bases;
+pub use crate::rows::bases::Base;
 use crate::rows::pages::{self, Child};
 use crate::strings::Strings;
 
 const GENERATION: u8 = 14;
 const HEIGHT: u8 = 15;
 const SEGMENT: u8 = 16;
-const HASHES: u8 = 12;
 const VALUE: u8 = 6;
 
 /// The top of a tree of pages.
@@ -29,15 +29,6 @@ pub struct Top {
     pub height: u8,
     /// How many entries.
     pub entries: u64,
-}
-
-/// A base image.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Base {
-    /// Its name, which is its hash.
-    pub name: Hash,
-    /// The file name under which it was known.
-    pub file: Vec<u8>,
 }
 
 /// What is counted, as numbered in `FORMAT.md`.
@@ -165,12 +156,7 @@ impl Root {
         write_tops(kind::LAYER, &[(1, self.layer)], &mut plain);
         write_tops(kind::INDEX, &self.indexes, &mut plain);
         if !self.bases.is_empty() {
-            let mut group = GroupWriter::new(kind::BASE, self.bases.len(), Measure::Raw);
-            let mut files = Strings::default();
-            self.bases.iter().for_each(|base| files.push(&base.file));
-            files.write(&mut group, 1);
-            group.bytes(HASHES, &self.bases.iter().flat_map(|base| base.name).collect::<Vec<_>>());
-            group.finish(&mut plain);
+            plain.extend(bases::encode(&self.bases, Measure::Raw));
         }
         let mut statistics = self.statistics;
         let values = statistics.fields().map(|value| *value);
@@ -187,7 +173,7 @@ impl Root {
     /// # Errors
     /// `Damaged`, `Unsupported`.
     pub fn decode(mut plain: &[u8]) -> Result<Self> {
-        let (mut layers, mut indexes, mut bases) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut layers, mut indexes, mut below) = (Vec::new(), Vec::new(), Vec::new());
         let (mut statistics, mut notes) = (Statistics::default(), Vec::new());
         while !plain.is_empty() {
             let (group, rest) = Group::parse(plain)?;
@@ -195,7 +181,7 @@ impl Root {
             match group.kind {
                 kind::LAYER => layers.extend(read_tops(&group)?),
                 kind::INDEX => indexes.extend(read_tops(&group)?),
-                kind::BASE => bases.extend(read_bases(&group)?),
+                kind::BASE => below.extend(bases::read(&group, NAME_LEN_MAX)?),
                 kind::STATISTIC => read_statistics(&group, &mut statistics)?,
                 kind::NOTE => notes.extend(read_notes(&group)?),
                 _ if group.is_optional() => {}
@@ -206,7 +192,7 @@ impl Root {
         if indexes.windows(2).any(|two| two[0].0 >= two[1].0) {
             return Err(Damage::Order.into());
         }
-        Ok(Self { layer, indexes, bases, statistics, notes })
+        Ok(Self { layer, indexes, bases: below, statistics, notes })
     }
 
     /// The note of this name.
@@ -215,19 +201,6 @@ impl Root {
         let found = self.notes.iter().find(|(own, _)| own == name.as_bytes());
         found.map(|(_, value)| value.as_slice())
     }
-}
-
-fn read_bases(group: &Group<'_>) -> Result<Vec<Base>> {
-    let files = Strings::read(group, 1, NAME_LEN_MAX)?;
-    let names = group.bytes(HASHES)?;
-    if names.len() != group.count * 32 {
-        return Err(Damage::Column.into());
-    }
-    let base = |(row, name): (usize, &[u8])| Base {
-        name: name.try_into().unwrap_or_default(),
-        file: files.get(row).to_vec(),
-    };
-    Ok(names.chunks_exact(32).enumerate().map(base).collect())
 }
 
 fn read_statistics(group: &Group<'_>, statistics: &mut Statistics) -> Result<()> {

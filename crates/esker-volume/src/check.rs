@@ -10,6 +10,7 @@ use esker::store::Flow;
 use esker::{Cursor, Ino, Kind};
 use esker_stone::rows::extents::BlockName;
 
+use crate::base::is_based;
 use crate::device::Device;
 use crate::error::Error;
 use crate::merge::{Row, rows};
@@ -287,7 +288,9 @@ impl<'a, D: Device> Checking<'a, D> {
         let mut at = 0;
         while at < END {
             let run = self.stack.run(ino, at)?;
-            if let Some(place) = run.place {
+            if let Some(place) = run.place.filter(|place| is_based(place.block)) {
+                self.stack.prove_base(place, run.len)?;
+            } else if let Some(place) = run.place {
                 let bytes = self.refs.entry(place.block).or_default();
                 *bytes = bytes.saturating_add(run.len);
                 let plain = u64::from(self.stack.block_row(place.block)?.plain);

@@ -18,6 +18,7 @@ use esker_stone::rows::places::Listing;
 use esker_stone::rows::xattrs::Xattr;
 use esker_stone::{Codec, Sealed, Setting, Transform};
 
+use crate::base::{self, is_based};
 use crate::counts::Count;
 use crate::delta::Delta;
 use crate::device::{Buffer, Device, Fault};
@@ -75,6 +76,11 @@ pub trait Sink {
     /// # Errors
     /// What looking for what was there meets.
     fn hole(&mut self, ino: Ino, at: u64, len: Option<u64>) -> Result<()>;
+    /// Bytes of a file that is new are those that the base's file of the same number has there.
+    ///
+    /// # Errors
+    /// `Setting` for those that are too far behind in it; what looking for what was there meets.
+    fn piece_of_base(&mut self, ino: Ino, at: u64, len: u64) -> Result<()>;
     /// A block that somebody needs is moved here; `inside`: if it fits into the open segment. Whether it was.
     ///
     /// # Errors
@@ -255,6 +261,16 @@ impl<D: Device> Sink for Writer<'_, D> {
         Ok(())
     }
 
+    fn piece_of_base(&mut self, ino: Ino, at: u64, len: u64) -> Result<()> {
+        if !base::has_names(ino, at, len) {
+            return Err(Error::Setting("the base has a file that is too large"));
+        }
+        self.release(ino, at, at + len)?;
+        let run = Run { start: at, len, place: base::place(ino, at) };
+        self.runs.entry(ino).or_default().push(run);
+        Ok(())
+    }
+
     fn carry(&mut self, block: BlockName, inside: bool) -> Result<bool> {
         self.end_blocks()?;
         let stack = self.volume.stack(self.state);
@@ -304,7 +320,7 @@ impl<D: Device> Writer<'_, D> {
         while at < to {
             let run = stack.run(ino, at)?;
             let run = run.within(at, to).ok_or(Damage::Table)?;
-            if let Some(place) = run.place {
+            if let Some(place) = run.place.filter(|place| !is_based(place.block)) {
                 *self.refs.entry(place.block).or_default() -= run.len.cast_signed();
                 held = true;
             }

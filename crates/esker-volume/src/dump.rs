@@ -6,6 +6,7 @@ use esker::Ino;
 use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
 
+use crate::base::{is_based, origin};
 use crate::delta::Delta;
 use crate::device::Device;
 use crate::error::{Damage, Error, Result};
@@ -237,6 +238,13 @@ impl<D: Device> Volume<D> {
             let run = stack.run(ino, at)?;
             if let Some(place) = run.place {
                 let (block, offset) = (place.block, place.offset);
+                if is_based(block) {
+                    let (ino, from) = origin(place)?;
+                    let len = run.len;
+                    each(format!("{at}: {len} bytes of inode {} of the base, from {from}", ino.0));
+                    at = run.end();
+                    continue;
+                }
                 each(format!(
                     "{at}: {} bytes in block {} of segment {}, from {offset}",
                     run.len, block.slot, block.segment

@@ -25,8 +25,30 @@ pub enum Error {
     ReadOnly,
     /// These parameters do not fit.
     Setting(&'static str),
-    /// The source of a commit failed.
+    /// The source of a commit, or the base, failed.
     Source(esker::Error),
+    /// The volume cannot be used without its base.
+    Base(NoBase),
+}
+
+/// Why there is no base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoBase {
+    /// The image that it lies on is not there.
+    Missing,
+    /// Laying the volume over it did not come to its end.
+    Unfinished,
+}
+
+impl NoBase {
+    /// In words, for a person.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Missing => "the base image of the volume is not there",
+            Self::Unfinished => "making the volume over its base was cut short",
+        }
+    }
 }
 
 /// What is wrong with a volume.
@@ -52,6 +74,8 @@ pub enum Damage {
     Block,
     /// A table's page holds something else than it should.
     Table,
+    /// Bytes of the base are named that are none.
+    Base,
 }
 
 impl Damage {
@@ -69,6 +93,7 @@ impl Damage {
             Self::Segment => "a segment is named that is none",
             Self::Block => "a block is named that is not known",
             Self::Table => "a table's page holds something else",
+            Self::Base => "bytes of the base are named that are none",
         }
     }
 }
@@ -97,6 +122,7 @@ impl fmt::Display for Error {
             Self::ReadOnly => f.write_str("the volume cannot be written"),
             Self::Setting(what) => f.write_str(what),
             Self::Source(error) => f.write_str(error.text()),
+            Self::Base(why) => f.write_str(why.text()),
         }
     }
 }

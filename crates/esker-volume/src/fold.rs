@@ -10,6 +10,7 @@ use esker::Ino;
 use esker::store::View as _;
 use esker_stone::rows::extents::BlockName;
 
+use crate::base::is_based;
 use crate::device::Device;
 use crate::error::Result;
 use crate::limits::INLINE_LEN;
@@ -38,6 +39,7 @@ impl<D: Device> Stack<'_, D> {
             let run = self.run(ino, at)?;
             let end = run.end().min(to);
             match run.place {
+                Some(place) if is_based(place.block) => {}
                 Some(place) => *held.bytes.entry(place.block).or_default() += end - at,
                 None => held.holes = true,
             }
@@ -57,6 +59,9 @@ impl<D: Device> Stack<'_, D> {
         always: bool,
     ) -> Result<Option<(u64, u64)>> {
         let Some(place) = self.run(ino, at)?.place else { return Ok(None) };
+        if is_based(place.block) {
+            return Ok(None);
+        }
         let Some(first) = at.checked_sub(place.offset.into()) else { return Ok(None) };
         let plain = u64::from(self.block_row(place.block)?.plain);
         let last = first.saturating_add(plain);

@@ -17,6 +17,7 @@
 //! | rollback.rs | going back to such a moment |
 //! | differences.rs, changes.rs | how two moments differ, as rows and as paths |
 //! | room.rs, fold.rs | how much more fits, and making room |
+//! | base.rs, lay.rs | an image below; laying a new volume over one |
 //! | recovery.rs, mkfs.rs, alter.rs | finding everything again; the first commit; another size or name |
 //! | recover/ | what is left of a volume that is damaged |
 //! | stream/ | a snapshot, or how two differ, sent and received |
@@ -33,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod alter;
+pub mod base;
 mod changes;
 mod check;
 mod commit;
@@ -47,6 +49,7 @@ mod error;
 mod fold;
 mod home;
 pub mod keeper;
+mod lay;
 mod layer;
 mod leaf;
 pub mod limits;
@@ -81,6 +84,7 @@ mod volume;
 mod whole;
 
 pub use alter::Change;
+pub use base::{Base, Bases, Below};
 pub use changes::{Changed, Changes, How};
 pub use check::Finding;
 pub use commit::{Sink, Source};
@@ -88,7 +92,7 @@ pub use counts::Counted;
 pub use differences::{Difference, Moment};
 pub use dirty::{Dirty, Ranges, Told};
 pub use dump::What;
-pub use error::{Damage, Error, Result};
+pub use error::{Damage, Error, NoBase, Result};
 pub use home::{Kept, Maker};
 pub use merge::Row;
 pub use mkfs::{Making, make};

@@ -43,6 +43,8 @@ pub const NEXT: usize = 2;
 pub const TABLE_LEN: usize = 1 << 20;
 /// Snapshots of a volume.
 pub const SNAPSHOTS_MAX: usize = 4096;
+/// Longest path to a base image, in bytes.
+pub const BASE_PATH_MAX: usize = 4096;
 /// Bytes of rows in one commit, at most: they are in memory several times while it is written.
 pub const ROWS_LEN: u64 = 8 << 20;
 /// Bytes of pages that are kept while a moment is looked at.

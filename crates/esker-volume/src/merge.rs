@@ -17,6 +17,7 @@ use esker_stone::rows::places::{Listing, Listings};
 use esker_stone::rows::xattrs::{Xattr, Xattrs};
 use esker_stone::{Measure, tree};
 
+use crate::base::goes_on;
 use crate::commit;
 use crate::error::{Damage, Result};
 use crate::leaf::Leaf;
@@ -349,8 +350,7 @@ fn extents(ino: Ino, runs: &Runs) -> Vec<Extent> {
         if let Some(before) = joined.last_mut()
             && before.end() == run.start
             && let (Some(one), Some(two)) = (before.place, run.place)
-            && one.block == two.block
-            && u64::from(one.offset) + before.len == u64::from(two.offset)
+            && goes_on(one, before.len, two)
         {
             before.len += run.len;
             continue;

@@ -113,7 +113,8 @@ impl<D: Device> Volume<D> {
             write: mend && self.is_writable(),
             ..Options::new(Cache::new(MOMENT_CACHE_LEN))
         };
-        let view = Volume::with(below, options, log.clone(), (segments, state));
+        let mut view = Volume::with(below, options, log.clone(), (segments, state));
+        view.below.clone_from(&self.below);
         Moment { view, volume: self, lost }
     }
 

@@ -13,6 +13,7 @@ use esker_stone::rows::extents::{BlockName, Content, Extent, Place};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 
+use crate::base::behind;
 use crate::delta::Delta;
 use crate::error::{Damage, Result};
 use crate::rows::Move;
@@ -43,11 +44,7 @@ impl Run {
     pub fn within(&self, from: u64, to: u64) -> Option<Self> {
         let (start, end) = (self.start.max(from), self.end().min(to));
         let skip = start.saturating_sub(self.start);
-        // What lies past the end of a block is not found there.
-        let moved = |place: Place| {
-            let offset = place.offset.wrapping_add(skip as u32);
-            Place { offset, ..place }
-        };
+        let moved = |place| behind(place, skip);
         (start < end).then(|| Self { start, len: end - start, place: self.place.map(moved) })
     }
 }

@@ -305,7 +305,7 @@ fn root_of(device: &impl Device, superblock: &Superblock) -> Result<(State, Segm
 /// Opens the volume on a device. Writes nothing.
 ///
 /// # Errors
-/// `Damaged`, `Stone` for what is wrong with the volume; what the device says.
+/// `Damaged`, `Stone` for what is wrong with the volume; `Base` where there is none; what the device says.
 pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     let ((superblock, home), proven) = newest(&device)?;
     if options.write {
@@ -379,7 +379,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         closed,
     };
     drop(walk);
-    Ok(Volume::with(device, options, log, (segments, state)))
+    Volume::over(device, options, log, (segments, state))
 }
 
 /// Whether opening would find all of the log from this superblock on to the part of this name, and could read it.

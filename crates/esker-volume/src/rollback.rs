@@ -17,6 +17,7 @@ use esker_stone::rows::extents::BlockName;
 use esker_stone::rows::snapshots::SnapshotRow;
 use esker_stone::rows::tables::TableRow;
 
+use crate::base::is_based;
 use crate::device::Device;
 use crate::error::{Damage, Error, Result};
 use crate::leaf::Leaf;
@@ -98,7 +99,8 @@ impl<'a, D: Device> Back<'a, D> {
             let Leaf::Extents(page) = leaf else { return Ok(()) };
             for row in 0..page.len() {
                 for run in runs(&page.row(row)?)? {
-                    let Some(place) = run.place.filter(|place| range.contains(&place.block)) else {
+                    let counts = |block| range.contains(&block) && !is_based(block);
+                    let Some(place) = run.place.filter(|place| counts(place.block)) else {
                         continue;
                     };
                     let len = i64::try_from(run.len).map_err(|_| Damage::Table)?;

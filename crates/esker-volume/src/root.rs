@@ -6,13 +6,13 @@
 use std::collections::BTreeSet;
 
 use esker_stone::key::kind;
-use esker_stone::rows::numbers;
 use esker_stone::rows::snapshots::{self, SnapshotRow};
 use esker_stone::rows::tables::{self, TableRow};
+use esker_stone::rows::{bases, numbers};
 use esker_stone::{Measure, Unsupported, groups};
 
 use crate::error::{Damage, Result};
-use crate::limits::SNAPSHOTS_MAX;
+use crate::limits::{BASE_PATH_MAX, SNAPSHOTS_MAX};
 use crate::rows::{Counter, Orphan, Since, counter};
 use crate::rules::{Made, Rule};
 use crate::segments::{Segment, Segments};
@@ -60,6 +60,9 @@ pub fn encode(state: &State, segments: &Segments, measure: Measure) -> Vec<u8> {
     if state.rules.largest() > 0 {
         counters.push(Counter { number: counter::LARGEST, value: state.rules.largest() });
     }
+    if let Some(base) = &state.base {
+        plain.extend(bases::encode(std::slice::from_ref(base), measure));
+    }
     let rules: Vec<_> = state.rules.iter().copied().collect();
     if !rules.is_empty() {
         plain.extend(numbers::encode(&rules, measure));
@@ -92,6 +95,10 @@ pub fn decode(plain: &[u8], count: u32) -> Result<(State, Segments)> {
             kind::ORPHAN => {
                 state.orphans.extend(numbers::decode::<1, Orphan>(bytes)?.iter().map(|row| row.0));
             }
+            kind::BASE => match (&bases::decode(bytes, BASE_PATH_MAX)?[..], &state.base) {
+                ([base], None) => state.base = Some(base.clone()),
+                _ => return Err(Damage::Root.into()),
+            },
             kind::RULE => {
                 for rule in numbers::decode::<3, Rule>(bytes)? {
                     state.rules.add(rule).map_err(|_| Damage::Snapshots)?;

@@ -27,7 +27,7 @@ use crate::rows::Numbers;
 use crate::segments::{Condition, Physical, Segments};
 use crate::snapshots::{Shared, place};
 use crate::stack::State;
-use crate::superblock::{RULES, SNAPSHOTS, Superblock};
+use crate::superblock::{BASE, RULES, SNAPSHOTS, Superblock};
 use crate::volume::Volume;
 
 /// Bytes that a leaf takes in the page above it, at most.
@@ -603,6 +603,7 @@ impl<'a, D: Device> Settling<'a, D> {
             sweeping,
             rules: state.rules.clone(),
             made: state.made.clone(),
+            base: state.base.clone(),
             ..State::default()
         };
         let measure = volume.writing().measure();
@@ -641,5 +642,6 @@ fn features(state: &State, others: u64) -> u64 {
     let kept = !state.snapshots.is_empty() || state.sweeping;
     let rules = !state.rules.is_empty() || !state.made.is_empty();
     let own = if kept { SNAPSHOTS } else { 0 } | if rules { RULES } else { 0 };
-    (others & !(SNAPSHOTS | RULES)) | own
+    let base = if state.base.is_some() { BASE } else { 0 };
+    (others & !(SNAPSHOTS | RULES | BASE)) | own | base
 }

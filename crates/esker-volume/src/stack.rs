@@ -20,6 +20,7 @@ use esker_stone::rows::snapshots::SnapshotRow;
 use esker_stone::rows::tables::TableRow;
 use esker_stone::tree::{Found, Pages};
 
+use crate::base::Base;
 use crate::device::Device;
 use crate::error::{Damage, Error, Result};
 use crate::leaf::Leaf;
@@ -55,6 +56,8 @@ pub struct State {
     pub rules: Rules,
     /// The last commits of snapshots that rules have made.
     pub made: BTreeMap<u64, Occasion>,
+    /// The base, if there is one.
+    pub base: Option<Base>,
     /// Rises whenever tables lie elsewhere.
     pub version: u64,
 }

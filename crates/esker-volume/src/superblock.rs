@@ -21,8 +21,12 @@ pub const VERSION: u32 = 1;
 pub const SNAPSHOTS: u64 = 1;
 /// The feature without which rules for snapshots would be lost.
 pub const RULES: u64 = 2;
+/// The feature without which bytes of a base would be taken for blocks.
+pub const BASE: u64 = 4;
 /// The feature without which parts would not be found that begin at the next page.
 pub const PAGES: u64 = 8;
+/// Features without which a volume is not understood, and that are known here.
+const KNOWN: u64 = SNAPSHOTS | RULES | BASE | PAGES;
 /// The feature without which what is written behind a log that was closed would not be looked for.
 pub const CLOSED: u64 = 1;
 /// The home that it is of.
@@ -119,7 +123,7 @@ impl Superblock {
             return Err(Damage::NoVolume.into());
         }
         let Self { version, home, checksums, .. } = block;
-        let incompatible = block.incompatible & !(SNAPSHOTS | RULES | PAGES);
+        let incompatible = block.incompatible & !KNOWN;
         let claims = Claims { version, home, incompatible, checksums };
         claims.known(VERSION, VOLUME).map_err(esker_stone::Error::from)?;
         Codec::numbered(block.codec.into())?;

@@ -9,6 +9,7 @@ use esker_stone::rows::extents::Place;
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 
+use crate::base::is_based;
 use crate::device::Device;
 use crate::limits::NEXT;
 use crate::room::usage;
@@ -39,8 +40,11 @@ fn known<D: Device>(stack: &Stack<'_, D>, ino: Ino) -> Result<Inode> {
     stack.inode(ino).map_err(refused)?.ok_or(Error::NotFound)
 }
 
-/// Bytes of a block, by way of the cache.
+/// Bytes of a block, by way of the cache, or of the base.
 fn copy<D: Device>(stack: &Stack<'_, D>, place: Place, target: &mut [u8]) -> Result<()> {
+    if is_based(place.block) {
+        return stack.read_base(place, target).map_err(refused);
+    }
     let plain = stack.block(place.block).map_err(refused)?;
     let source = plain.get(place.offset as usize..).and_then(|rest| rest.get(..target.len()));
     target.copy_from_slice(source.ok_or(Error::Io)?);

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use esker::Ino;
+use esker::store::View;
 use esker_stone::Setting;
 use esker_stone::cache::{Cache, CacheUse};
 use esker_stone::tree::Writing;
 
+use crate::base::Bases;
 use crate::counts::{Counted, Counts};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -42,6 +44,8 @@ pub struct Options {
     pub discard: bool,
     /// How many threads may compress.
     pub threads: usize,
+    /// Who knows where its base is, if it has one.
+    pub bases: Option<Arc<dyn Bases>>,
 }
 
 impl Options {
@@ -57,6 +61,7 @@ impl Options {
             setting: None,
             discard: true,
             threads: 1,
+            bases: None,
         }
     }
 }
@@ -68,6 +73,8 @@ pub struct Volume<D> {
     pub(crate) shape: Superblock,
     /// The same with what was altered since.
     pub(crate) altered: RwLock<Superblock>,
+    /// The base that it lies on.
+    pub(crate) below: Option<Arc<dyn View + Send + Sync>>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) number: u64,
     pub(crate) now: fn() -> i64,
@@ -111,6 +118,7 @@ impl<D: Device> Volume<D> {
             device,
             shape: log.superblock,
             altered: RwLock::new(log.superblock),
+            below: None,
             cache: options.cache,
             number,
             now: options.now,

@@ -7,6 +7,7 @@ use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::{BlockName, Place};
 use esker_stone::{Codec, Transform};
 
+use crate::base::is_based;
 use crate::device::Device;
 use crate::error::{Damage, Result};
 use crate::limits::BLOCK_LEN_MIN;
@@ -36,7 +37,7 @@ impl Whole {
 impl<D: Device> Stack<'_, D> {
     /// The block here, if so many bytes are all of it.
     pub(crate) fn whole(&self, place: Place, len: usize, to: usize) -> Result<Option<Whole>> {
-        if place.offset != 0 || len < BLOCK_LEN_MIN as usize {
+        if place.offset != 0 || len < BLOCK_LEN_MIN as usize || is_based(place.block) {
             return Ok(None);
         }
         let (block, row) = (place.block, self.block_row(place.block)?);

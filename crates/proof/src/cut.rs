@@ -19,8 +19,9 @@ use esker_volume::device::{Device, Fault, Zones};
 use esker_volume::limits::SEGMENTS_MIN;
 use esker_volume::part;
 use esker_volume::rows::Numbers;
-use esker_volume::{Error, Making, Options, Sink, Source, Volume, make, open};
+use esker_volume::{Bases, Error, Making, Options, Sink, Source, Volume, make, open};
 
+use crate::base;
 use crate::chance::Chance;
 use crate::lying::medium::{Medium, PAGE};
 use crate::lying::states::{Dose, Replay};
@@ -56,6 +57,8 @@ pub struct Shape {
     pub recent_len: usize,
     /// Of a table: a round of settling takes a step for so many, in about.
     pub table_len: usize,
+    /// Whether it lies over [`base`].
+    pub base: bool,
 }
 
 /// Shapes under which everything is proven.
@@ -71,6 +74,7 @@ pub const SHAPES: [Shape; 5] = [
         copies: 1,
         recent_len: 1,
         table_len: 1,
+        base: false,
     },
     Shape {
         name: "small units",
@@ -83,6 +87,7 @@ pub const SHAPES: [Shape; 5] = [
         copies: 2,
         recent_len: 4 << 10,
         table_len: 1 << 20,
+        base: false,
     },
     Shape {
         name: "zstd",
@@ -95,6 +100,7 @@ pub const SHAPES: [Shape; 5] = [
         copies: 1,
         recent_len: 2 << 10,
         table_len: 1,
+        base: false,
     },
     Shape {
         name: "never settled",
@@ -107,6 +113,7 @@ pub const SHAPES: [Shape; 5] = [
         copies: 1,
         recent_len: 64 << 20,
         table_len: 1 << 20,
+        base: false,
     },
     Shape {
         name: "zones",
@@ -119,6 +126,7 @@ pub const SHAPES: [Shape; 5] = [
         copies: 1,
         recent_len: 4 << 10,
         table_len: 1,
+        base: false,
     },
 ];
 
@@ -130,7 +138,11 @@ impl Shape {
     #[must_use]
     pub fn fresh(&self, seed: u64) -> Arc<Lying> {
         let device = Lying::new(self.size, self.unit, self.zones, seed);
-        make(&device, &self.making()).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let made = make(&device, &self.making()).and_then(|()| match self.base {
+            true => self.open(&device, true)?.lay_over(base::below()),
+            false => Ok(()),
+        });
+        made.unwrap_or_else(|error| panic!("{}: {error}", self.name));
         Arc::new(Lying::on(device.medium(), self.unit, self.zones, seed))
     }
 
@@ -157,7 +169,8 @@ impl Shape {
     pub fn open<D: Device>(&self, device: D, write: bool) -> Result<Volume<D>, Error> {
         let cache = Cache::new(1 << 20);
         let (recent_len, table_len) = (self.recent_len, self.table_len);
-        open(device, Options { write, recent_len, table_len, ..Options::new(cache) })
+        let bases = Some(Arc::new(base::Known) as Arc<dyn Bases>);
+        open(device, Options { write, recent_len, table_len, bases, ..Options::new(cache) })
     }
 
     /// A device with this medium.
@@ -365,7 +378,8 @@ impl History {
         let begin = device.medium();
         let mut volume = OnVolume::new(*shape, Arc::clone(&device)).expect("a fresh volume opens");
         device.plan(plan);
-        let mut model = Inside::new("model", Model::new(root_attr()));
+        let first = if shape.base { base::model().copy() } else { Model::new(root_attr()) };
+        let mut model = Inside::new("model", first);
         let mut chance = Chance::new(seed);
         let mut history = Self {
             begin,

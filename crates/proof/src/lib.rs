@@ -6,6 +6,7 @@
 //! [`tidy`] keeps the house. Invariant: nothing here is imported by any other crate.
 
 pub mod allowed;
+pub mod base;
 pub mod canister;
 pub mod chance;
 pub mod cut;

@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use esker::store::{Batch, Change, Store as _};
+use esker_proof::base;
 use esker_proof::cut::{SHAPES, Shape};
 use esker_proof::lying::ram::Ram;
 use esker_proof::model::Model;
@@ -90,6 +92,29 @@ fn rules() -> Rules {
     rules
 }
 
+/// A volume over a base, of which some changed, with a snapshot of how it began.
+fn above_base(shape: &Shape) -> Vec<u8> {
+    let device = Arc::new(Ram::new(shape.size as usize));
+    make(&device, &shape.making()).expect("a volume");
+    shape.open(&device, true).and_then(|mut volume| volume.lay_over(base::below())).expect("laid");
+    let home = mount(shape, Arc::clone(&device)).expect("it opens");
+    home.create_snapshot("begin").expect("a snapshot");
+    home.commit(&cut_short()).expect("a change");
+    home.write().expect("safe");
+    let mut bytes = vec![0; shape.size as usize];
+    device.read(0, &mut bytes).expect("bytes");
+    bytes
+}
+
+/// Cuts all long files of the base short.
+fn cut_short() -> Batch<'static> {
+    let mut batch = Batch::new();
+    for ino in base::long_files(base::model()).into_iter().take(4) {
+        batch.push(Change::Cut { ino, len: 600 });
+    }
+    batch
+}
+
 /// What the model shows after so many steps of the same.
 fn wanted(steps: usize) -> u64 {
     let mut model = Inside::new("model", Model::new(root_attr()));
@@ -165,4 +190,19 @@ fn rules_of_every_version_are_obeyed() {
     volume.set_rules(&Rules::default()).expect("no rules");
     assert_eq!(volume.check(), []);
     assert_eq!(shape.open(&device, false).expect("it opens").shape().incompatible, 1);
+}
+
+/// The base is what scripts leave in the model: where these say something else one day, the file is to be written anew.
+#[test]
+fn bases_of_every_version_lie_below() {
+    let (name, shape) = ("v1-base.volume", Shape { base: true, ..SHAPES[1] });
+    let device = kept(name, &shape, || above_base(&shape));
+    let home = mount(&shape, Arc::clone(&device)).expect("it opens");
+    assert_eq!(home.volume().check(), []);
+    assert_eq!(home.volume().base().map(|base| base.name), Some(base::NAME));
+    let begin = Snapped::new(Arc::clone(home.shared()), "begin").expect("it is there");
+    assert_eq!(print(&begin), print(base::model()), "{name} shows something else");
+    let model = base::model().copy();
+    model.commit(&cut_short()).expect("a change");
+    assert_eq!(print(home.volume()), print(&model), "{name} shows something else");
 }

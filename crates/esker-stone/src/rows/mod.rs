@@ -3,6 +3,7 @@
 //! Above: `layer` fills pages, `tree` and homes read them. Below: `group`. Invariant: rows that were read
 //! have rising keys, and every number in them lies in the range that its meaning allows.
 
+pub mod bases;
 pub mod blocks;
 pub mod extents;
 pub mod gone;

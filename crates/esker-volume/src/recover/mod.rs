@@ -27,6 +27,7 @@ use esker_stone::rows::extents::BlockName;
 
 pub use mend::Mended;
 
+use crate::base::Base;
 use crate::device::Device;
 use crate::error::{Damage, Result};
 use crate::limits::{BLOCK_LEN_MAX, NEXT};
@@ -77,6 +78,8 @@ pub struct Found {
     pub lost_ranges: usize,
     /// Bytes of the device that could not be read.
     pub unreadable: u64,
+    /// The base image that it lies on, and whether that is there.
+    pub base_image: Option<(Base, bool)>,
     /// Paths, as they are now, of files that may be older than they were.
     pub older: Vec<Vec<u8>>,
     /// Paths of which only the name is left.
@@ -127,6 +130,7 @@ pub fn recover<D: Device>(
     found.mended = count;
     let base = base::Base::find(&mended, &scan, &mut places, how.before);
     (found.root, found.base) = (base.is_root, base.sequence);
+    let below = base.state.base.clone();
     let told = rows::Told { scan: &scan, device: &mended, places: &places, before: how.before };
     let mut all = told.all(base, &mut found);
     let links = links::link(&mut all, how.keep_older);
@@ -139,8 +143,12 @@ pub fn recover<D: Device>(
     let numbers = Numbers { next_ino: u64::MAX, inodes: links.inodes, next_place: u64::MAX };
     let state = State { recent: all.recent, numbers, ..State::default() };
     let options = Options { write: false, ..options };
-    let log = log(shape, found.sequence);
-    Ok((Volume::with(mended, options, log, (segments, state)), found))
+    let (log, bases) = (log(shape, found.sequence), options.bases.clone());
+    let mut volume = Volume::with(mended, options, log, (segments, state));
+    volume.state_mut().base.clone_from(&below);
+    let is_there = volume.find_base(bases.as_deref()).is_ok();
+    found.base_image = below.map(|below| (below, is_there));
+    Ok((volume, found))
 }
 
 /// The log of a volume that is never written.
