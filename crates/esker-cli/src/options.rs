@@ -5,6 +5,7 @@
 //! Invariant: an [`Options`] that exists makes sense as a whole; nobody checks it again.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use esker::limits::FILE_SIZE_MAX;
@@ -42,6 +43,8 @@ pub struct Options {
     pub commit: Option<u32>,
     /// `dirty=`: bytes of changes in memory, at most, before they are written to a volume.
     pub dirty: Option<u64>,
+    /// `base=`: images that what is mounted may lie on; any number of them.
+    pub bases: Vec<PathBuf>,
     /// `compress=`: how what is new in a volume is compressed.
     pub compress: Option<Setting>,
     /// `discard`, `nodiscard`: whether what a volume needs no more is given back below it.
@@ -72,6 +75,7 @@ impl Default for Options {
             offset: Begin(None),
             commit: None,
             dirty: None,
+            bases: Vec::new(),
             compress: None,
             discard: None,
             overlay: false,
@@ -105,6 +109,7 @@ pub const WORDS: &[&str] = &[
     "file_size=",
     "cache=",
     "offset=",
+    "base=",
     "commit=",
     "dirty=",
     "compress=",
@@ -190,6 +195,7 @@ impl Options {
             ("offset", Some(value)) => {
                 self.offset = start(value).map_err(|why| bad(key, value, &why))?;
             }
+            ("base", Some(value)) => self.bases.push(value.into()),
             ("commit", Some(value)) => {
                 let secs = value.parse().ok().filter(|&secs| secs > 0);
                 let secs = secs.ok_or_else(|| bad(key, value, "give a number of seconds"))?;

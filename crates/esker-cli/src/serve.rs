@@ -217,7 +217,8 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
     let options = homes::as_volume(path, options);
     let about = |size: u64| json!({ "size": size, "volume": path.to_string_lossy() });
     if options.mount.read_only {
-        let volume = volumes::open(path, volumes::opening(path, false, &options))?;
+        let opening = volumes::opening(path, false, &options);
+        let volume = volumes::open_over(path, &options.bases, opening)?;
         return Ok(Box::new(move |dir| {
             let about = about(volume.shape().size);
             attach(Arc::new(Fs::new(ReadOnly(volume), SystemClock)), dir, &options, about)
@@ -250,7 +251,7 @@ fn snapshot<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
         options.mount.fsname = Some(path.to_string_lossy().into_owned());
     }
     let opening = volumes::opening(&volume, false, &options);
-    let snapshot = volumes::snapshots::open(&volume, &name, opening)?;
+    let snapshot = volumes::snapshots::open(&volume, &name, (&options.bases, opening))?;
     Ok(Box::new(move |dir| {
         let size = snapshot.volume().shape().size;
         let about = json!({ "size": size, "volume": path.to_string_lossy() });

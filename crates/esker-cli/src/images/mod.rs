@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use esker::store::View;
 use esker::{Attr, Ino, Kind, Name};
-use esker_image::{Cache, Image, Source};
+use esker_image::{Cache, Image, Source, Thing};
 use esker_stone::root::Base;
 use esker_stone::{Damage, Error, Hash, Rest, Start, hex};
 
@@ -230,7 +230,9 @@ pub fn base_files(path: &Path, bases: &[Base], given: &[PathBuf]) -> Outcome<Vec
         }
         let known = folder.join(OsStr::from_bytes(&base.file));
         let beside = || {
-            let others = folder.read_dir().into_iter().flatten().flatten();
+            // Beside a device there are devices.
+            let others = path.is_file().then(|| folder.read_dir());
+            let others = others.into_iter().flatten().flatten().flatten();
             let mut files = [known.clone()].into_iter().chain(others.map(|entry| entry.path()));
             files.find(|file| image_name(file).is_ok_and(|name| name == base.name))
         };
@@ -256,9 +258,9 @@ fn image_name(file: &Path) -> Outcome<Hash> {
 /// Opens whatever can be looked into: an image, or a volume that nobody writes.
 pub fn open_any(path: &Path, opening: &Opening, cache: &Arc<Cache>) -> Outcome<Box<dyn View>> {
     if volumes::is_volume(path) {
-        return Ok(Box::new(volumes::look(path)?));
+        return Ok(Box::new(volumes::look_over(path, &opening.bases)?));
     }
-    if let Some(snapshot) = volumes::snapshots::look(path) {
+    if let Some(snapshot) = volumes::snapshots::look(path, &opening.bases) {
         return Ok(Box::new(snapshot?));
     }
     Ok(Box::new(open(path, opening, cache)?))
@@ -321,6 +323,28 @@ fn step(image: &dyn View, node: &Node, name: &[u8]) -> esker::Result<Ino> {
     match name {
         b".." => Ok(node.attr.parent),
         name => Ok(image.entry(node.ino, Name::parse(name)?)?.ino),
+    }
+}
+
+/// What in an image something was found about.
+pub fn thing_shown(thing: &Thing) -> String {
+    match thing {
+        Thing::Superblock(0) => "the superblock in front".to_owned(),
+        Thing::Superblock(_) => "the superblock behind".to_owned(),
+        Thing::Page { segment, at, copy } => {
+            format!("page {at} of segment {segment}, copy {}", copy + 1)
+        }
+        Thing::Block(name) => format!("block {} of segment {}", name.slot, name.segment),
+        Thing::BaseBlock(image, name) => {
+            format!(
+                "block {} of segment {} of the base image {}",
+                name.slot,
+                name.segment,
+                hex(image)
+            )
+        }
+        Thing::Path(path) => shown(path),
+        Thing::Whole => "the image as a whole".to_owned(),
     }
 }
 

@@ -55,7 +55,7 @@ pub struct Label {
     pub json: bool,
 }
 
-/// Change what a volume keeps back, and how what is new is compressed.
+/// Change what a volume keeps back, how what is new is compressed, and where it finds its base.
 #[derive(Args)]
 #[command(
     arg_required_else_help = true,
@@ -64,7 +64,8 @@ What was written before stays as it is compressed; `mount -o compress=` changes 
 
 Examples:
   esker tune disk.vol --compress zstd:9
-  esker tune disk.vol --reserve 5%"
+  esker tune disk.vol --reserve 5%
+  esker tune disk.vol --base /new/place/tree.esker    where the image that it lies on is now"
 )]
 pub struct Tune {
     /// A volume that is not mounted, or the mount of one
@@ -76,6 +77,9 @@ pub struct Tune {
     /// How much is kept back: bytes, or a share as in 5%
     #[arg(long, value_name = "SIZE|N%", value_parser = reserve)]
     reserve: Option<Reserve>,
+    /// Where the image that the volume lies on is now; the volume must not be mounted
+    #[arg(long, value_name = "IMAGE")]
+    base: Option<PathBuf>,
     /// Print one line of JSON about the result
     #[arg(long)]
     pub json: bool,
@@ -107,10 +111,11 @@ impl Label {
 impl Tune {
     /// Changes it.
     pub fn run(&self) -> Outcome {
-        if self.compress.is_none() && self.reserve.is_none() {
-            let remedy = "give --compress or --reserve";
+        if self.compress.is_none() && self.reserve.is_none() && self.base.is_none() {
+            let remedy = "give --compress, --reserve or --base";
             return Err(Failure::new(Exit::Usage, "nothing to change", remedy));
         }
+        self.base.as_deref().map_or(Ok(()), |base| self.move_base(base))?;
         let (reserve, setting) = (self.reserve, self.compress);
         let now = alter(&self.target, &Request { reserve, setting, ..Request::default() })?;
         let kept = size_shown(now["reserve"].as_u64().unwrap_or(0));
@@ -120,6 +125,25 @@ impl Tune {
             format!("{name}: what is new is compressed by {codec}:{level}, {kept} are kept back");
         tell(self.json, &now, &shown);
         Ok(())
+    }
+}
+
+impl Tune {
+    /// Tells the volume where its base is.
+    fn move_base(&self, base: &Path) -> Outcome {
+        let path = &self.target;
+        if !volumes::is_volume(path) {
+            let what = "neither a volume nor a place for --base";
+            return Err(Failure::at(Exit::Usage, what, path, "name a volume that is not mounted"));
+        }
+        let options = Options::parse(&[], ram())?;
+        let bases = [base.to_owned()];
+        let volume = volumes::open_over(path, &bases, volumes::opening(path, true, &options))?;
+        if volume.base().is_none() {
+            let what = "the volume lies on no image";
+            return Err(Failure::at(Exit::Usage, what, path, "leave out --base"));
+        }
+        volume.tell_base().map_err(|error| volumes::failure(path, &error))
     }
 }
 

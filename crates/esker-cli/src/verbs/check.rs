@@ -8,8 +8,8 @@ use esker_stone::hex;
 use serde_json::{Value, json};
 
 use super::say;
-use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
-use crate::images::{self, Opening};
+use crate::failure::{Exit, Failure, Outcome, path_shown};
+use crate::images::{self, Opening, thing_shown};
 use crate::units::size_shown;
 use crate::volumes::care::Work;
 use crate::volumes::{is_volume, report};
@@ -43,27 +43,6 @@ pub struct Check {
     pub json: bool,
 }
 
-fn thing(thing: &Thing) -> String {
-    match thing {
-        Thing::Superblock(0) => "the superblock in front".to_owned(),
-        Thing::Superblock(_) => "the superblock behind".to_owned(),
-        Thing::Page { segment, at, copy } => {
-            format!("page {at} of segment {segment}, copy {}", copy + 1)
-        }
-        Thing::Block(name) => format!("block {} of segment {}", name.slot, name.segment),
-        Thing::BaseBlock(image, name) => {
-            format!(
-                "block {} of segment {} of the base image {}",
-                name.slot,
-                name.segment,
-                hex(image)
-            )
-        }
-        Thing::Path(path) => shown(path),
-        Thing::Whole => "the image as a whole".to_owned(),
-    }
-}
-
 fn found(finding: &Finding) -> Value {
     let kind = match finding.thing {
         Thing::Superblock(_) => "superblock",
@@ -74,7 +53,7 @@ fn found(finding: &Finding) -> Value {
     };
     json!({
         "kind": kind,
-        "what": thing(&finding.thing),
+        "what": thing_shown(&finding.thing),
         "why": finding.error.to_string(),
     })
 }
@@ -90,7 +69,8 @@ impl Check {
             return Err(Failure::at(Exit::Usage, "a directory", &self.image, remedy));
         }
         if is_volume(&self.image) {
-            let (lines, outcome) = report::check(&self.image, self.json);
+            let (lines, outcome) =
+                report::check(&self.image, &self.opening.bases, (self.full, self.json));
             lines.iter().for_each(|line| say(line));
             return outcome;
         }
@@ -145,7 +125,7 @@ impl Check {
             return say(&line.to_string());
         }
         for finding in &report.findings {
-            say(&format!("{}: {}", thing(&finding.thing), finding.error));
+            say(&format!("{}: {}", thing_shown(&finding.thing), finding.error));
         }
         if report.findings.is_empty() {
             say(&format!(

@@ -31,7 +31,8 @@ impl Info {
     /// Tells. Reads the superblocks and the root page, and nothing else.
     pub fn run(&self) -> Outcome {
         if is_volume(&self.image) {
-            return report::info(&self.image, self.json).map(|line| say(&line));
+            return report::info(&self.image, &self.opening.bases, self.json)
+                .map(|line| say(&line));
         }
         let image = images::open(&self.image, &self.opening, &images::cache())?;
         match self.json {

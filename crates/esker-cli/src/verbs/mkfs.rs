@@ -14,11 +14,12 @@ use esker_volume::limits::{
     BLOCK_LEN_MAX, BLOCK_LEN_MIN, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN,
 };
 use esker_volume::mkfs::segment_len;
-use esker_volume::{Making, make};
+use esker_volume::{Base, Below, Making, make};
 use serde_json::json;
 
 use super::{is_same, say};
-use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
+use crate::images;
 use crate::import::{Filled, Request, import};
 use crate::options::Options;
 use crate::units::{parse_size, ram, size_shown};
@@ -37,6 +38,7 @@ Examples:
   esker mkfs /dev/nvme1n1              a zoned device: the same
   esker mkfs /dev/sdx1 --reserve 5%    quicker when it is full, by so much less room
   esker mkfs disk.vol --size 10G --from tree.esker       what an image holds is in it
+  esker mkfs disk.vol --size 10G --base tree.esker       the same, but only what changes is stored
   mkfs.esker /dev/sdx1                 the same under the name that mkfs(8) looks for")]
 pub struct Mkfs {
     /// A file, which is made if it is not there, or a block device
@@ -71,6 +73,10 @@ pub struct Mkfs {
     /// Fill it with a copy of a directory, a tar archive (- for standard input), an image or a volume
     #[arg(long, value_name = "DIR|TAR|IMAGE|VOLUME")]
     from: Option<PathBuf>,
+    /// Lay it over an image: it shows what the image holds, and stores only what changes. The image must stay; it is
+    /// looked for where it is now, and beside the volume
+    #[arg(long, value_name = "IMAGE", conflicts_with = "from")]
+    base: Option<PathBuf>,
     /// Leave out, with a warning each, what cannot be read in the directory of --from
     #[arg(long, requires = "from")]
     skip_unreadable: bool,
@@ -191,13 +197,17 @@ impl Mkfs {
         if let Some(from) = &self.from {
             self.look_at(from)?;
         }
+        let below = self.below()?;
         let is_new = std::fs::symlink_metadata(&self.target).is_err();
-        let made = self.make().and_then(|made| Ok((made, self.fill()?)));
+        let made = self.make().and_then(|made| {
+            let filled = self.fill()?;
+            Ok((made, filled, below.map(|below| self.lay_over(below)).transpose()?))
+        });
         if made.is_err() && is_new {
             // What is of no use is not left behind.
             let _ = std::fs::remove_file(&self.target);
         }
-        let ((making, size), filled) = made?;
+        let ((making, size), filled, base) = made?;
         let len = making.segment_len;
         if self.json {
             let line = json!({
@@ -207,6 +217,7 @@ impl Mkfs {
                 "segment": len,
                 "block": self.block,
                 "filled": filled.as_ref().map(Filled::json),
+                "base": base.as_ref().map(|base| hex(&base.name)),
             });
             say(&line.to_string());
         } else {
@@ -216,6 +227,9 @@ impl Mkfs {
                 size_shown(len),
                 path_shown(&self.target)
             ));
+            if let Some(base) = base {
+                say(&format!("it lies on the image {}, which must stay", shown(&base.file)));
+            }
         }
         filled.iter().for_each(Filled::warn);
         Ok(())
@@ -235,6 +249,30 @@ impl Mkfs {
             return Err(Failure::at(Exit::Usage, what, from, "name another file"));
         }
         crate::import::begins(from)
+    }
+
+    /// The image that it is to lie on.
+    fn below(&self) -> Outcome<Option<Below>> {
+        let Some(base) = &self.base else { return Ok(None) };
+        if base.metadata().is_ok_and(|there| is_same(&there, &self.target)) {
+            let what = "it cannot lie on itself";
+            return Err(Failure::at(Exit::Usage, what, base, "name another file"));
+        }
+        if volumes::is_volume(base) {
+            let remedy = "`esker pack`, or `esker freeze`, makes an image of it";
+            return Err(Failure::at(Exit::Source, "a volume, not an image", base, remedy));
+        }
+        volumes::base::below(base, &[], &images::cache()).map(Some)
+    }
+
+    /// Lays it over an image.
+    fn lay_over(&self, below: Below) -> Outcome<Base> {
+        let (path, options) = (&self.target, Options::parse(&[], ram())?);
+        let mut volume = volumes::open(path, volumes::opening(path, true, &options))?;
+        let base = below.base.clone();
+        let laid = volume.lay_over(below).and_then(|()| volume.close());
+        laid.map_err(|error| volumes::failure(path, &error))?;
+        Ok(base)
     }
 
     /// Copies what it is to hold, and makes that safe.

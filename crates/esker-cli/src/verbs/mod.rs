@@ -11,6 +11,7 @@ mod du;
 mod dump;
 mod extract;
 mod find;
+mod freeze;
 mod info;
 mod look;
 mod ls;
@@ -58,6 +59,8 @@ Examples:
   esker stats /mnt/d                        how full it is, how long its answers take
   esker send disk.vol@before -o b.stream    that as a stream, for `esker receive` elsewhere
   esker pack ./tree -o tree.esker           a tree into one compressed file
+  esker mkfs c.vol --size 9G --base t.esker an image that can be changed: only changes are stored
+  esker freeze c.vol -o new.esker           that image and the changes into one again
   esker mount tree.esker /mnt/t             that file as a file system
   esker ls tree.esker:/bin                  a look into it, without mounting
   esker extract tree.esker -o dir           files out of it
@@ -91,6 +94,7 @@ enum Verb {
     Send(Box<send::Send>),
     Receive(Box<receive::Receive>),
     Pack(Box<pack::Pack>),
+    Freeze(Box<freeze::Freeze>),
     Repack(Box<repack::Repack>),
     Report(Box<report::Report>),
     Run(Box<run::Run>),
@@ -130,6 +134,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Send(verb) => told(verb.json, verb.run()),
         Verb::Receive(verb) => told(verb.json, verb.run()),
         Verb::Pack(verb) => told(verb.json, verb.run()),
+        Verb::Freeze(verb) => told(verb.pack.json, verb.run()),
         Verb::Repack(verb) => told(verb.json, verb.run()),
         Verb::Report(verb) => told(false, verb.run()),
         Verb::Run(verb) => told(false, verb.run()),

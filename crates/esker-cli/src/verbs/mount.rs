@@ -37,6 +37,7 @@ Options of -o, with commas between them:
   cache=SIZE         what is kept of what was decoded of images, of all together, while somebody
                      reads them                                               [default: 256M]
   offset=BYTES       where an image begins in its file                        [default: auto]
+  base=IMAGE         as --base
   commit=SECONDS     how old changes of a volume become before they are written [default: 5]
   dirty=SIZE         how many bytes of changes wait for that in memory at most  [default: 128M]
   compress=CODEC     how what is new in a volume is compressed: none, lz4, zstd, zstd:LEVEL
@@ -110,7 +111,7 @@ pub struct Mount {
     /// Let an image be changed: what changes is in memory, and the image stays as it is
     #[arg(long)]
     overlay: bool,
-    /// An image that another has as its base, where it is not beside that; may be repeated
+    /// An image that another, or a volume, has as its base, where it is not beside that; may be repeated
     #[arg(long, value_name = "IMAGE")]
     base: Vec<PathBuf>,
     /// Write the paths of the files of an image that are read, in the order of their first reads, when it is unmounted:
@@ -183,6 +184,7 @@ impl Mount {
     pub fn run(&self) -> Outcome {
         let mut options = Options::parse(&self.options, ram())?;
         options.overlay |= self.overlay;
+        options.bases.extend(self.base.iter().cloned());
         if let (Source::Image(_), Some(_)) = (&self.source, &self.from) {
             let remedy = "an image stays as it is: mount mem: and give the image to --from";
             return Err(Failure::new(Exit::Usage, "--from is only for mem:", remedy));
@@ -271,7 +273,7 @@ impl Mount {
             };
             mounts.push((&pair[1], image));
         }
-        Plan { mounts, options, bases: &self.base }
+        Plan { mounts, options, bases: &options.bases }
     }
 
     /// Only images come in numbers, each with its directory.

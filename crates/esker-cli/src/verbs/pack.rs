@@ -66,14 +66,14 @@ pub struct Pack {
     /// What to pack: directories, tar archives (- for standard input), images, volumes; several stand side by
     /// side in the image, under their names
     #[arg(value_name = "DIR|TAR|IMAGE|VOLUME", required_unless_present = "files_from")]
-    inputs: Vec<PathBuf>,
+    pub inputs: Vec<PathBuf>,
     /// The image to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Store only what is not in this image, which has no base itself; the new one cannot be read without it. It is
     /// found beside the new one, whatever its name is there; any number of them
     #[arg(long, value_name = "IMAGE")]
-    base: Vec<PathBuf>,
+    pub base: Vec<PathBuf>,
     /// Replace the output if it exists
     #[arg(long)]
     force: bool,
@@ -322,7 +322,7 @@ fn take(
         let volume = volumes::look(input)?;
         return again_of(&volume, input, node, plan, packer, failed, tick);
     }
-    if let Some(snapshot) = volumes::snapshots::look(input) {
+    if let Some(snapshot) = volumes::snapshots::look(input, &[]) {
         return again_of(&snapshot?, input, node, plan, packer, failed, tick);
     }
     let file = File::open(input).map_err(|error| unreadable(input, &error))?;

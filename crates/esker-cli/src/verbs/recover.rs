@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use esker::store::View;
 use esker_stone::superblock::MAGIC;
 use esker_volume::recover::{Found, Recovering, recover};
-use esker_volume::{Damage, Error, Options};
+use esker_volume::{Bases, Damage, Error, NoBase, Options};
 use serde_json::{Value, json};
 
 use super::say;
@@ -18,6 +19,7 @@ use crate::images::copy::{Done, How, copy};
 use crate::images::limits::Limiting;
 use crate::images::{self, Opening, Place};
 use crate::units::size_shown;
+use crate::volumes::base::Finder;
 use crate::volumes::{self, is_volume};
 
 /// Take out what is left of a damaged volume or image, as a last resort.
@@ -142,7 +144,9 @@ impl Recover {
         let device = volumes::device(&self.source, false)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let cache = esker_stone::cache::Cache::new(images::CACHE_LEN);
-        let options = Options { threads, ..Options::new(cache) };
+        let finder = Finder::new(&self.source, &self.opening.bases, &cache);
+        let bases = Some(Arc::clone(&finder) as Arc<dyn Bases>);
+        let options = Options { threads, bases, ..Options::new(cache) };
         let how = Recovering { before: self.before, keep_older: self.keep_older };
         let (volume, found) = recover(device, options, how).map_err(|error| match error {
             Error::Damaged(Damage::NoVolume) => {
@@ -151,6 +155,10 @@ impl Recover {
             }
             error => volumes::failure(&self.source, &error),
         })?;
+        if let Some((_, false)) = &found.base_image {
+            let why = finder.failure(&Error::Base(NoBase::Missing)).text;
+            eprintln!("esker: {why}: what is there alone is lost until then");
+        }
         Ok((Box::new(volume), Some(found)))
     }
 
@@ -231,6 +239,10 @@ fn volume(own: &Found) -> Value {
         "commit": own.sequence,
         "time": own.time,
         "base_commit": own.base,
+        "base": own.base_image.as_ref().map(|(base, is_there)| {
+            let (name, file) = (esker_stone::hex(&base.name), shown(&base.file));
+            json!({ "name": name, "file": file, "found": is_there })
+        }),
         "lost_commit": own.lost_commit,
         "root": own.root,
         "superblocks": own.superblocks,

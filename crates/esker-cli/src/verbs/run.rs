@@ -145,7 +145,8 @@ impl Run {
         options: &Options,
     ) -> Outcome<(End, Calls)> {
         if options.mount.read_only {
-            let volume = volumes::open(path, volumes::opening(path, false, options))?;
+            let opening = volumes::opening(path, false, options);
+            let volume = volumes::open_over(path, &options.bases, opening)?;
             let fs = Arc::new(Fs::new(ReadOnly(volume), SystemClock));
             return program.run(self.context(fs)?, self.count);
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use esker_stone::cache::Cache;
 use esker_volume::scrub::mend_root;
-use esker_volume::{Damage, Error, Options};
+use esker_volume::{Bases, Damage, Error, Options};
 use serde_json::Value;
 
 use super::say;
@@ -17,6 +17,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::images;
 use crate::progress::Reading;
 use crate::units::{parse_size, ram};
+use crate::volumes::base::Finder;
 use crate::volumes::pacer::Pacer;
 use crate::volumes::{self, ask, care, is_volume};
 
@@ -119,9 +120,14 @@ impl Scrub {
             let remedy = "without --dry-run it is";
             return Err(Failure::at(Exit::Damaged, what, &self.volume, remedy));
         }
-        let options =
-            Options { write: !self.dry_run, ..Options::new(Cache::new(images::CACHE_LEN)) };
-        let volume = esker_volume::open(device, options).map_err(failed)?;
+        let cache = Cache::new(images::CACHE_LEN);
+        let finder = Finder::new(&self.volume, &[], &cache);
+        let bases = Some(Arc::clone(&finder) as Arc<dyn Bases>);
+        let options = Options { write: !self.dry_run, bases, ..Options::new(cache) };
+        let volume = esker_volume::open(device, options).map_err(|error| match error {
+            Error::Base(_) => finder.failure(&error),
+            error => failed(error),
+        })?;
         let pacer = Pacer::new(self.rate, interrupted()?);
         let of = volume.scrub_len();
         let mut done = thread::scope(|scope| {

@@ -5,6 +5,7 @@
 
 pub mod alter;
 pub mod ask;
+pub mod base;
 pub mod care;
 pub mod desk;
 mod owner;
@@ -18,7 +19,7 @@ pub mod writer;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
@@ -32,7 +33,7 @@ use esker_stone::cache::Cache;
 use esker_stone::superblock::MAGIC;
 use esker_stone::{Codec, Setting, Unsupported};
 use esker_volume::device::{Device as _, Fault, FileDevice};
-use esker_volume::{Damage, Error, Kept, Maker, Options, Volume};
+use esker_volume::{Bases, Damage, Error, Kept, Maker, NoBase, Options, Volume};
 
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::options;
@@ -84,6 +85,10 @@ pub fn failure(path: &Path, error: &Error) -> Failure {
     let (exit, what, remedy) = match error {
         Error::Damaged(Damage::NoVolume) => {
             (Exit::Source, "not an Esker volume".to_owned(), "`esker mkfs` makes one")
+        }
+        Error::Base(NoBase::Unfinished) => return base::unfinished(path),
+        Error::Base(NoBase::Missing) => {
+            (Exit::Source, error.to_string(), "name it with --base where you mount the volume")
         }
         Error::Damaged(Damage::Shortened) => {
             let what = "the volume is cut short: the file or device is smaller than it";
@@ -164,18 +169,30 @@ pub fn opening(path: &Path, write: bool, options: &options::Options) -> Options 
     }
 }
 
-/// Opens a volume.
+/// Opens a volume; its base is where it was, or beside it.
 pub fn open(path: &Path, options: Options) -> Outcome<Volume<FileDevice>> {
+    open_over(path, &[], options)
+}
+
+/// Opens a volume whose base may be among these.
+pub fn open_over(path: &Path, bases: &[PathBuf], options: Options) -> Outcome<Volume<FileDevice>> {
+    let finder = base::Finder::new(path, bases, &options.cache);
+    let options = Options { bases: Some(Arc::clone(&finder) as Arc<dyn Bases>), ..options };
     let mut device = device(path, options.write)?;
     if options.write && device.geometry().zones.is_none() {
         device = device.with_queue(queue::Direct::begin);
     }
-    esker_volume::open(device, options).map_err(|error| failure(path, &error))
+    esker_volume::open(device, options).map_err(|error| finder.failure(&error))
 }
 
 /// Opens a volume to be looked at.
 pub fn look(path: &Path) -> Outcome<Volume<FileDevice>> {
-    open(path, Options::new(Cache::new(crate::images::CACHE_LEN)))
+    look_over(path, &[])
+}
+
+/// Opens a volume to be looked at, whose base may be among these.
+pub fn look_over(path: &Path, bases: &[PathBuf]) -> Outcome<Volume<FileDevice>> {
+    open_over(path, bases, Options::new(Cache::new(crate::images::CACHE_LEN)))
 }
 
 /// The root directory of a new volume.
@@ -207,7 +224,16 @@ impl Maker<Home<Lent>> for Layers {
 pub fn writable(path: &Path, options: &options::Options) -> Outcome<Arc<Writable>> {
     // What is kept of tables, and what changes, comes and goes in every thread.
     esker_host::share_heap();
-    let volume = open(path, opening(path, true, options))?;
+    let volume = open_over(path, &options.bases, opening(path, true, options))?;
+    kept(path, volume, options)
+}
+
+/// Memory above a volume that is open.
+pub fn kept(
+    path: &Path,
+    volume: Volume<FileDevice>,
+    options: &options::Options,
+) -> Outcome<Arc<Writable>> {
     let dirty_max = options.dirty.unwrap_or(options::DIRTY_LEN) / 2;
     let layers = Layers { pool: Pool::new(dirty_max), dirty_max };
     let kept = Kept::new(volume, dirty_max, Box::new(layers));

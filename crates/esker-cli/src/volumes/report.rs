@@ -2,7 +2,7 @@
 //!
 //! Above: `verbs::info`, `verbs::check`. Invariant: both only read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use esker::store::View as _;
 use esker_stone::hex;
@@ -11,8 +11,9 @@ use esker_volume::device::FileDevice;
 use esker_volume::segments::Condition;
 use serde_json::{Value, json};
 
-use super::{Writable, look};
+use super::{Writable, base, look_over};
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
+use crate::images;
 use crate::units::size_shown;
 
 /// A UUID as people write it.
@@ -57,6 +58,9 @@ fn described(path: &Path, volume: &Volume<FileDevice>) -> Value {
         "superblock": volume.settled() + 1,
         "orphans": volume.orphans().len(),
         "snapshots": volume.snapshots().len(),
+        "base": volume.base().map(|base| {
+            json!({ "name": hex(&base.name), "file": shown(&base.file) })
+        }),
     })
 }
 
@@ -151,8 +155,8 @@ pub fn label(bytes: &[u8; 32]) -> String {
 }
 
 /// What a volume is.
-pub fn info(path: &Path, json: bool) -> Outcome<String> {
-    let volume = look(path)?;
+pub fn info(path: &Path, bases: &[PathBuf], json: bool) -> Outcome<String> {
+    let volume = look_over(path, bases)?;
     let all = described(path, &volume);
     if json {
         return Ok(all.to_string());
@@ -184,6 +188,12 @@ pub fn info(path: &Path, json: bool) -> Outcome<String> {
                 count => count.to_string(),
             },
         ),
+        (
+            "base",
+            volume.base().map_or_else(String::new, |base| {
+                format!("{} {}", shown(&base.file), hex(&base.name))
+            }),
+        ),
         ("commit", format!("{}, superblock {}", all["commit"], all["superblock"])),
         ("features", features_shown(&all)),
     ];
@@ -195,12 +205,18 @@ pub fn info(path: &Path, json: bool) -> Outcome<String> {
 }
 
 /// Whether everything in a volume is as it should be; with lines for whoever asked.
-pub fn check(path: &Path, json: bool) -> (Vec<String>, Outcome) {
-    let volume = match look(path) {
+pub fn check(path: &Path, bases: &[PathBuf], (full, json): (bool, bool)) -> (Vec<String>, Outcome) {
+    let volume = match look_over(path, bases) {
         Ok(volume) => volume,
         Err(failure) => return (Vec::new(), Err(failure)),
     };
-    let findings: Vec<String> = volume.check().iter().map(ToString::to_string).collect();
+    let mut findings: Vec<String> = volume.check().iter().map(ToString::to_string).collect();
+    if let Some(base) = volume.base().filter(|_| full) {
+        match base::check(&base, bases, &images::cache()) {
+            Ok(own) => findings.extend(own),
+            Err(failure) => return (findings, Err(failure)),
+        }
+    }
     let mut lines = findings.clone();
     if json {
         let path = path.to_string_lossy();

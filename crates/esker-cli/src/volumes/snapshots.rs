@@ -284,15 +284,15 @@ pub fn named(path: &Path) -> Option<(PathBuf, String)> {
 pub fn open(
     path: &Path,
     name: &str,
-    options: esker_volume::Options,
+    (bases, options): (&[PathBuf], esker_volume::Options),
 ) -> Outcome<Snapped<FileDevice>> {
-    let volume = Arc::new(super::open(path, options)?);
+    let volume = Arc::new(super::open_over(path, bases, options)?);
     Snapped::new(volume, name).map_err(|error| refused(path, name, error))
 }
 
 /// The same for verbs that look into it, if this names one.
-pub fn look(path: &Path) -> Option<Outcome<Snapped<FileDevice>>> {
+pub fn look(path: &Path, bases: &[PathBuf]) -> Option<Outcome<Snapped<FileDevice>>> {
     let (volume, name) = named(path)?;
     let cache = esker_stone::cache::Cache::new(crate::images::CACHE_LEN);
-    Some(open(&volume, &name, esker_volume::Options::new(cache)))
+    Some(open(&volume, &name, (bases, esker_volume::Options::new(cache))))
 }
