@@ -232,6 +232,12 @@ impl<D: Device> Volume<D> {
         self.log().sequence
     }
 
+    /// The number that the next commit will have, if it succeeds.
+    #[must_use]
+    pub fn next_sequence(&self) -> u64 {
+        self.log().tried + 1
+    }
+
     /// How often somebody has committed something since it was opened.
     #[must_use]
     pub fn commits(&self) -> u64 {

@@ -122,6 +122,12 @@ impl Rules {
         Ok(())
     }
 
+    /// Before all other rules: leaves out this name in the root.
+    pub fn leave_out(&mut self, name: &[u8]) {
+        let (pattern, anchored) = (name.to_vec(), true);
+        self.0.insert(0, Rule { include: false, pattern, anchored, directories: false });
+    }
+
     /// Whether something is taken in. `path` has no `/` in front.
     pub fn take(&self, path: &[u8], directory: bool) -> bool {
         let decides = self.0.iter().find(|rule| rule.matches(path, directory));

@@ -2,7 +2,8 @@
 //! directory already.
 //!
 //! Above: `streams`. Below: the system. Invariant: every step goes from an open directory to one name in it and follows
-//! nothing; what this machine cannot give to something is left out and told.
+//! nothing, and what is changed of something is changed of what was looked at, whatever has its name by then; what this
+//! machine cannot give to something is left out and told. Only one receiver at a time is at work here.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -10,14 +11,14 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use esker::attr::device_parts;
 use esker::{Error, Flags, Kind, Result, Time};
 use esker_volume::stream::{Meta, OWN, Target};
 use rustix::fs::{
-    AtFlags, FallocateFlags, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Timespec,
-    Timestamps, Uid, XattrFlags,
+    AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Gid, IFlags, Mode, OFlags, RenameFlags,
+    Stat, Timespec, Timestamps, Uid, XattrFlags,
 };
 use rustix::io::Errno;
 
@@ -30,6 +31,14 @@ const OPEN: OFlags =
     OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 /// More than what is kept.
 const STATE_MAX: u64 = 4096;
+/// All names of extended attributes of something are no longer.
+const XATTRS_LEN: usize = 64 << 10;
+/// With so much room left a refusal for want of room is of something else.
+const ROOM_MIN: u64 = 16 << 20;
+/// Zeros that are written at a time.
+const ZEROS_LEN: usize = 64 << 10;
+/// Directories that are open to their owner at a time, and those on one path more.
+const LENT_MAX: usize = 64;
 /// What was left out is told of so many.
 const LEFT_OUT_MAX: usize = 20;
 
@@ -72,26 +81,76 @@ struct Place {
     name: CString,
 }
 
+/// Something that was found under a name, whatever has that name by now.
+struct Node {
+    fd: OwnedFd,
+    stat: Stat,
+}
+
 impl Place {
-    /// Another way to it, for calls that know no other; the last part is not followed by those used here.
-    fn path(&self) -> PathBuf {
-        let mut path = format!("/proc/self/fd/{}/", self.dir.as_raw_fd()).into_bytes();
-        path.extend(self.name.as_bytes());
-        PathBuf::from(OsStr::from_bytes(&path))
-    }
-
-    fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-        rustix::fs::openat(&self.dir, &self.name, flags.union(OPEN), Mode::empty())
-    }
-
     fn kind(&self) -> rustix::io::Result<FileType> {
         let stat = rustix::fs::statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(FileType::from_raw_mode(stat.st_mode))
     }
 
-    fn set_mode(&self, perm: u16) -> rustix::io::Result<()> {
-        let mode = Mode::from_bits_truncate(perm.into());
-        rustix::fs::chmodat(&self.dir, &self.name, mode, AtFlags::empty())
+    fn node(&self) -> rustix::io::Result<Node> {
+        let flags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+        Node::of(rustix::fs::openat(&self.dir, &self.name, flags, Mode::empty())?)
+    }
+}
+
+impl Node {
+    fn of(fd: OwnedFd) -> rustix::io::Result<Self> {
+        let stat = rustix::fs::fstat(&fd)?;
+        Ok(Self { fd, stat })
+    }
+
+    /// A way to it that leads to nothing else.
+    fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.fd.as_raw_fd())
+    }
+
+    fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.stat.st_mode)
+    }
+
+    /// Opens it. It is a file or a directory: to open anything else may do something.
+    fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        if !matches!(self.kind(), FileType::RegularFile | FileType::Directory) {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let flags = flags.union(OPEN).difference(OFlags::NOFOLLOW);
+        rustix::fs::open(self.path(), flags, Mode::empty())
+    }
+
+    fn set_mode(&self, mode: Mode) -> rustix::io::Result<()> {
+        rustix::fs::chmodat(CWD, self.path(), mode, AtFlags::empty())
+    }
+
+    /// Its permission bits.
+    fn mode(&self) -> Mode {
+        Mode::from_raw_mode(self.stat.st_mode)
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        (self.stat.st_dev, self.stat.st_ino) == (other.stat.st_dev, other.stat.st_ino)
+    }
+
+    /// Does something that needs to be allowed, which it is meanwhile.
+    fn allowed<T>(
+        &self,
+        is_root: bool,
+        mut change: impl FnMut() -> rustix::io::Result<T>,
+    ) -> rustix::io::Result<T> {
+        match change() {
+            Err(Errno::ACCESS) if !is_root && self.kind() != FileType::Symlink => {
+                self.set_mode(self.mode() | Mode::RUSR | Mode::WUSR)?;
+                let done = change();
+                self.set_mode(self.mode())?;
+                done
+            }
+            done => done,
+        }
     }
 }
 
@@ -101,8 +160,16 @@ pub struct Directory {
     /// The file that was written last.
     file: Option<(Vec<u8>, File)>,
     is_root: bool,
+    /// Directories that are open to their owner until what was done is kept.
+    lent: Vec<Node>,
     /// What could not be given to what, and how often that was.
     pub left_out: (Vec<String>, u64),
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        self.give_back();
+    }
 }
 
 impl Directory {
@@ -111,14 +178,50 @@ impl Directory {
         let flags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
         let root = rustix::fs::open(path, flags, Mode::empty())?;
         let is_root = rustix::process::geteuid().is_root();
-        Ok(Self { root, file: None, is_root, left_out: (Vec::new(), 0) })
+        Ok(Self { root, file: None, is_root, lent: Vec::new(), left_out: (Vec::new(), 0) })
+    }
+
+    /// For nobody else as long as it is open; whether it is.
+    pub fn lock(&self) -> std::io::Result<bool> {
+        match rustix::fs::flock(&self.root, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            locked => Ok(locked.map(|()| true)?),
+        }
     }
 
     fn root(&self) -> Result<OwnedFd> {
         self.root.try_clone().map_err(|error| io(&error))
     }
 
-    fn place(&self, path: &[u8]) -> Result<Place> {
+    /// Who owns a directory and is not root may have to allow himself what is done in it.
+    fn lend(&mut self, dir: &OwnedFd) -> Result<()> {
+        if self.is_root {
+            return Ok(());
+        }
+        let node = Node::of(dir.try_clone().map_err(|error| io(&error))?).map_err(core)?;
+        let is_own = node.stat.st_uid == rustix::process::geteuid().as_raw();
+        if is_own && node.kind() == FileType::Directory && !node.mode().contains(Mode::RWXU) {
+            node.set_mode(node.mode() | Mode::RWXU).map_err(core)?;
+            self.lent.push(node);
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self) {
+        for node in self.lent.drain(..) {
+            // It was his own a moment ago.
+            let _ = node.set_mode(node.mode());
+        }
+    }
+
+    /// Each is an open file, of which there are not many. Nothing may be on its way in one of them.
+    fn lend_no_more(&mut self) {
+        if self.lent.len() >= LENT_MAX {
+            self.give_back();
+        }
+    }
+
+    fn place(&mut self, path: &[u8]) -> Result<Place> {
         let c_name = |name: &[u8]| CString::new(name).map_err(|_| Error::Invalid);
         if path.is_empty() {
             return Ok(Place { dir: self.root()?, name: c_name(b".")? });
@@ -126,72 +229,106 @@ impl Directory {
         let mut names: Vec<_> = path.split(|&byte| byte == b'/').collect();
         let last = names.pop().unwrap_or_default();
         let mut dir = self.root()?;
+        self.lend(&dir)?;
         for name in names {
             let next = rustix::fs::openat(&dir, c_name(name)?, DIRECTORY, Mode::empty());
             dir = next.map_err(core)?;
+            self.lend(&dir)?;
         }
         Ok(Place { dir, name: c_name(last)? })
     }
 
-    /// Changes names in a directory, which may have to be allowed first; its attributes come again later.
-    fn changing(
-        &self,
-        place: &Place,
-        mut change: impl FnMut() -> rustix::io::Result<()>,
-    ) -> Result<()> {
-        match change() {
-            Err(Errno::ACCESS) if !self.is_root => {
-                let mode = Mode::RWXU;
-                let allowed = rustix::fs::chmodat(&place.dir, ".", mode, AtFlags::empty());
-                allowed.and_then(|()| change()).map_err(core)
-            }
-            done => done.map_err(core),
-        }
+    fn node(&mut self, path: &[u8]) -> Result<Node> {
+        self.lend_no_more();
+        self.place(path)?.node().map_err(core)
     }
 
     /// A regular file, to be written.
     fn file(&mut self, path: &[u8]) -> Result<&File> {
         if self.file.as_ref().is_none_or(|(own, _)| own != path) {
-            let place = self.place(path)?;
-            if place.kind().map_err(core)? != FileType::RegularFile {
+            let node = self.node(path)?;
+            if node.kind() != FileType::RegularFile {
                 return Err(Error::Invalid);
             }
-            let file = match place.open(OFlags::RDWR) {
-                Err(Errno::ACCESS) if !self.is_root => {
-                    place.set_mode(0o600).and_then(|()| place.open(OFlags::RDWR))
-                }
-                opened => opened,
-            };
-            let file = File::from(file.map_err(core)?);
-            if !file.metadata().map_err(|error| io(&error))?.is_file() {
-                return Err(Error::Invalid);
-            }
-            self.file = Some((path.to_vec(), file));
+            let file = node.allowed(self.is_root, || node.open(OFlags::RDWR)).map_err(core)?;
+            self.file = Some((path.to_vec(), File::from(file)));
         }
         self.file.as_ref().map(|(_, file)| file).ok_or(Error::Io)
     }
 
-    /// What cannot be given here is left out, and told.
-    fn given(&mut self, path: &[u8], what: &str, done: rustix::io::Result<()>) -> Result<()> {
+    /// What cannot be given here is left out, and told; whether it was given.
+    fn given(&mut self, path: &[u8], what: &str, done: rustix::io::Result<()>) -> Result<bool> {
         match done {
-            Err(Errno::OPNOTSUPP | Errno::PERM | Errno::NOTTY | Errno::INVAL) => {
+            Err(Errno::OPNOTSUPP | Errno::PERM | Errno::NOTTY | Errno::INVAL | Errno::NOSYS) => {
                 self.left_out.1 += 1;
                 if self.left_out.0.len() < LEFT_OUT_MAX {
                     self.left_out.0.push(format!("{what} of /{}", shown(path)));
                 }
-                Ok(())
+                Ok(false)
             }
-            done => done.map_err(core),
+            done => done.map(|()| true).map_err(core),
         }
     }
 
-    fn own(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-        rustix::fs::openat(&self.root, OsStr::from_bytes(OWN), flags.union(OPEN), Mode::empty())
+    /// Some file systems have little room for an extended attribute, however much they have for all else.
+    fn small(&self, done: rustix::io::Result<()>) -> rustix::io::Result<()> {
+        match done {
+            Err(Errno::TOOBIG | Errno::RANGE) => Err(Errno::OPNOTSUPP),
+            Err(Errno::NOSPC) => {
+                let found = rustix::fs::fstatvfs(&self.root)?;
+                let room = found.f_bavail.saturating_mul(found.f_frsize);
+                Err(if room > ROOM_MIN { Errno::OPNOTSUPP } else { Errno::NOSPC })
+            }
+            done => done,
+        }
     }
+
+    /// Owner and group, or the group alone; whether both were given.
+    fn own_by(&mut self, path: &[u8], node: &Node, meta: &Meta) -> Result<bool> {
+        let (uid, gid) = (Uid::from_raw(meta.uid), Gid::from_raw(meta.gid));
+        let set = |uid| rustix::fs::chownat(CWD, node.path(), uid, Some(gid), AtFlags::empty());
+        let both = set(Some(uid));
+        if both.is_err() {
+            // What there is of it is better than nothing, and both were left out if this fails.
+            let _ = set(None);
+        }
+        self.given(path, "the owner", both)
+    }
+
+    fn own(&self) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::DIRECTORY.union(OPEN);
+        rustix::fs::openat(&self.root, OsStr::from_bytes(OWN), flags, Mode::empty())
+    }
+
+    /// Zeros where a file system makes no holes, up to the end of the file.
+    fn zeros(&mut self, path: &[u8], at: u64, len: u64) -> Result<()> {
+        let file = self.file(path)?;
+        let size = file.metadata().map_err(|error| io(&error))?.len();
+        let (mut at, end) = (at, at.saturating_add(len).min(size));
+        let zeros = [0; ZEROS_LEN];
+        while at < end {
+            let some = (end - at).min(ZEROS_LEN as u64) as usize;
+            file.write_all_at(&zeros[..some], at).map_err(|error| io(&error))?;
+            at += some as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Names of extended attributes.
+fn xattr_names(node: &Node) -> rustix::io::Result<Vec<Vec<u8>>> {
+    let mut list = vec![0; XATTRS_LEN];
+    let len = match rustix::fs::listxattr(node.path(), &mut list[..]) {
+        Err(Errno::OPNOTSUPP) => 0,
+        found => found?,
+    };
+    let names = list[..len].split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(<[u8]>::to_vec).collect())
 }
 
 impl Target for Directory {
     fn kind(&mut self, path: &[u8]) -> Result<Option<Kind>> {
+        self.lend_no_more();
         let found = self.place(path).and_then(|place| place.kind().map_err(core));
         Ok(Some(match found {
             Err(Error::NotFound) => return Ok(None),
@@ -201,72 +338,74 @@ impl Target for Directory {
     }
 
     fn is_same(&mut self, one: &[u8], other: &[u8]) -> Result<bool> {
-        let stat = |place: &Place| {
-            rustix::fs::statat(&place.dir, &place.name, AtFlags::SYMLINK_NOFOLLOW).map_err(core)
-        };
-        let (one, other) = (stat(&self.place(one)?)?, stat(&self.place(other)?)?);
-        Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
+        Ok(self.node(one)?.is(&self.node(other)?))
     }
 
+    /// Where a file system was made there is a directory for what is found again.
     fn is_empty(&mut self) -> Result<bool> {
-        let names = source::names(&self.root).map_err(core)?;
-        Ok(names.iter().all(|name| name.as_bytes() == OWN))
+        for name in source::names(&self.root).map_err(core)? {
+            let is_found = name.as_bytes() == b"lost+found"
+                && source::open_directory(&self.root, &name)
+                    .and_then(|(dir, _)| source::names(&dir))
+                    .is_ok_and(|names| names.is_empty());
+            if name.as_bytes() != OWN && !is_found {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<()> {
         self.file = None;
         let (from, to) = (self.place(from)?, self.place(to)?);
+        // A directory that goes elsewhere has another one above it then, which is a change of it.
+        self.lend(&from.node().map_err(core)?.fd)?;
         let rename =
             |flags| rustix::fs::renameat_with(&from.dir, &from.name, &to.dir, &to.name, flags);
-        let change = || match rename(RenameFlags::NOREPLACE) {
+        match rename(RenameFlags::NOREPLACE) {
             // Some file systems cannot promise that; nothing was there when somebody looked.
             Err(Errno::INVAL) => rename(RenameFlags::empty()),
             done => done,
-        };
-        self.changing(&from, change).or_else(|error| match error {
-            Error::AccessDenied => self.changing(&to, change),
-            error => Err(error),
-        })
+        }
+        .map_err(core)
     }
 
     fn remove(&mut self, path: &[u8], dir: bool) -> Result<()> {
         self.file = None;
         let place = self.place(path)?;
         let flags = if dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        self.changing(&place, || rustix::fs::unlinkat(&place.dir, &place.name, flags))
+        rustix::fs::unlinkat(&place.dir, &place.name, flags).map_err(core)
     }
 
     fn make(&mut self, path: &[u8], kind: Kind, rdev: u32) -> Result<()> {
         self.file = None;
-        let place = self.place(path)?;
-        let (dir, name) = (&place.dir, &place.name);
-        let node = |kind, device| {
-            move || rustix::fs::mknodat(dir, name, kind, Mode::RUSR | Mode::WUSR, device)
-        };
+        let Place { dir, name } = &self.place(path)?;
+        let node =
+            |kind, device| rustix::fs::mknodat(dir, name, kind, Mode::RUSR | Mode::WUSR, device);
         let (major, minor) = device_parts(rdev);
         let device = rustix::fs::makedev(major, minor);
         match kind {
-            Kind::Directory => self.changing(&place, || rustix::fs::mkdirat(dir, name, Mode::RWXU)),
-            Kind::File => self.changing(&place, node(FileType::RegularFile, 0)),
-            Kind::Fifo => self.changing(&place, node(FileType::Fifo, 0)),
-            Kind::Socket => self.changing(&place, node(FileType::Socket, 0)),
-            Kind::CharDevice => self.changing(&place, node(FileType::CharacterDevice, device)),
-            Kind::BlockDevice => self.changing(&place, node(FileType::BlockDevice, device)),
-            Kind::Symlink => Err(Error::Invalid),
+            Kind::Directory => rustix::fs::mkdirat(dir, name, Mode::RWXU),
+            Kind::File => node(FileType::RegularFile, 0),
+            Kind::Fifo => node(FileType::Fifo, 0),
+            Kind::Socket => node(FileType::Socket, 0),
+            Kind::CharDevice => node(FileType::CharacterDevice, device),
+            Kind::BlockDevice => node(FileType::BlockDevice, device),
+            Kind::Symlink => return Err(Error::Invalid),
         }
+        .map_err(core)
     }
 
     fn symlink(&mut self, path: &[u8], target: &[u8]) -> Result<()> {
         let place = self.place(path)?;
         let target = CString::new(target).map_err(|_| Error::Invalid)?;
-        self.changing(&place, || rustix::fs::symlinkat(&target, &place.dir, &place.name))
+        rustix::fs::symlinkat(&target, &place.dir, &place.name).map_err(core)
     }
 
     fn link(&mut self, of: &[u8], path: &[u8]) -> Result<()> {
         let (of, place) = (self.place(of)?, self.place(path)?);
         let (to, name) = (&place.dir, &place.name);
-        let link = || rustix::fs::linkat(&of.dir, &of.name, to, name, AtFlags::empty());
-        self.changing(&place, link)
+        rustix::fs::linkat(&of.dir, &of.name, to, name, AtFlags::empty()).map_err(core)
     }
 
     fn size(&mut self, path: &[u8], size: u64) -> Result<()> {
@@ -279,79 +418,121 @@ impl Target for Directory {
 
     fn hole(&mut self, path: &[u8], at: u64, len: u64) -> Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        rustix::fs::fallocate(self.file(path)?, flags, at, len).map_err(core)
+        match rustix::fs::fallocate(self.file(path)?, flags, at, len) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.zeros(path, at, len),
+            done => done.map_err(core),
+        }
     }
 
     fn strip(&mut self, path: &[u8]) -> Result<()> {
-        let place = self.place(path)?;
-        for (name, _) in source::xattrs(&place.dir, &place.name).map_err(core)? {
-            // What the system gives to everything it takes away from nothing.
-            let _ = rustix::fs::lremovexattr(place.path(), OsStr::from_bytes(&name));
+        let node = self.node(path)?;
+        let names = node.allowed(self.is_root, || xattr_names(&node)).map_err(core)?;
+        for name in names {
+            let key = OsStr::from_bytes(&name);
+            let removed = node.allowed(self.is_root, || rustix::fs::removexattr(node.path(), key));
+            let own = name.starts_with(b"security.") || name.starts_with(b"system.");
+            match removed {
+                Err(Errno::NODATA) => {}
+                // What the system gives to everything it takes away from nothing.
+                Err(Errno::PERM | Errno::OPNOTSUPP | Errno::ACCESS | Errno::INVAL) if own => {}
+                done => {
+                    let what = format!("that the extended attribute {} is gone", shown(&name));
+                    self.given(path, &what, done)?;
+                }
+            }
         }
         Ok(())
     }
 
     fn xattr(&mut self, path: &[u8], name: &[u8], value: &[u8]) -> Result<()> {
-        let place = self.place(path)?;
+        let node = self.node(path)?;
         let key = OsStr::from_bytes(name);
-        let done = rustix::fs::lsetxattr(place.path(), key, value, XattrFlags::empty());
-        self.given(path, &format!("the extended attribute {}", shown(name)), done)
+        let set = || rustix::fs::setxattr(node.path(), key, value, XattrFlags::empty());
+        let done = self.small(node.allowed(self.is_root, set));
+        self.given(path, &format!("the extended attribute {}", shown(name)), done).map(drop)
     }
 
     fn attr(&mut self, path: &[u8], meta: &Meta) -> Result<()> {
         self.file = None;
-        let place = self.place(path)?;
-        let (uid, gid) = (Uid::from_raw(meta.uid), Gid::from_raw(meta.gid));
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let owned = rustix::fs::chownat(&place.dir, &place.name, Some(uid), Some(gid), flags);
-        self.given(path, "the owner", owned)?;
-        if place.kind().map_err(core)? != FileType::Symlink {
-            place.set_mode(meta.perm).map_err(core)?;
+        let node = self.node(path)?;
+        self.lent.retain(|lent| !lent.is(&node));
+        let is_owned = self.own_by(path, &node, meta)?;
+        if node.kind() != FileType::Symlink {
+            // Who is not the owner that was meant gets no program that runs as its owner.
+            let perm = if is_owned { meta.perm } else { meta.perm & 0o1777 };
+            if perm != meta.perm {
+                self.given(path, "set-id", Err(Errno::PERM))?;
+            }
+            let done = node.set_mode(Mode::from_raw_mode(perm.into()));
+            self.given(path, "the permissions", done)?;
         }
         let time = |time: Time| Timespec { tv_sec: time.secs, tv_nsec: time.nanos.into() };
         let times =
             Timestamps { last_access: time(meta.atime), last_modification: time(meta.mtime) };
-        rustix::fs::utimensat(&place.dir, &place.name, &times, flags).map_err(core)
+        let done = rustix::fs::utimensat(CWD, node.path(), &times, AtFlags::empty());
+        self.given(path, "the times", done).map(drop)
     }
 
     fn flags(&mut self, path: &[u8], flags: Flags) -> Result<()> {
-        let place = self.place(path)?;
+        let node = self.node(path)?;
         let known = IFlags::from_bits_retain(Flags::KNOWN.0);
         let set = || {
-            let file = place.open(OFlags::RDONLY)?;
+            let file = node.open(OFlags::RDONLY)?;
             let others = rustix::fs::ioctl_getflags(&file)?.difference(known);
             let wanted = others | IFlags::from_bits_retain(flags.0);
             rustix::fs::ioctl_setflags(&file, wanted)
         };
-        match set() {
+        match node.allowed(self.is_root, set) {
             Err(_) if flags == Flags::default() => Ok(()),
-            done => self.given(path, "the flags", done),
+            done => self.given(path, "the flags", done).map(drop),
         }
     }
 
+    fn aside(&mut self) -> Result<Option<Vec<u8>>> {
+        let names = match self.own().and_then(|dir| source::names(&dir)) {
+            Err(Errno::NOENT) => return Ok(None),
+            names => names.map_err(core)?,
+        };
+        let is_own = |name: &&CString| ![&b"state"[..], b"state.new"].contains(&name.as_bytes());
+        Ok(names.iter().find(is_own).map(|name| [OWN, b"/", name.as_bytes()].concat()))
+    }
+
+    fn left_out(&self) -> u64 {
+        self.left_out.1
+    }
+
     fn state(&mut self) -> Result<Vec<u8>> {
-        let opened = self.own(OFlags::DIRECTORY).and_then(|dir| {
+        let opened = self.own().and_then(|dir| {
             rustix::fs::openat(&dir, "state", OPEN.union(OFlags::RDONLY), Mode::empty())
         });
         let mut bytes = Vec::new();
-        match opened {
+        let file = match opened {
             Err(Errno::NOENT) => return Ok(bytes),
-            Err(errno) => return Err(core(errno)),
-            Ok(file) => File::from(file).take(STATE_MAX).read_to_end(&mut bytes),
+            opened => File::from(opened.map_err(core)?),
+        };
+        if !file.metadata().map_err(|error| io(&error))?.is_file() {
+            return Err(Error::Invalid);
         }
-        .map_err(|error| io(&error))?;
+        file.take(STATE_MAX).read_to_end(&mut bytes).map_err(|error| io(&error))?;
         Ok(bytes)
     }
 
     fn keep(&mut self, state: &[u8]) -> Result<()> {
         self.file = None;
+        let root = self.root()?;
+        self.lend(&root)?;
         match rustix::fs::mkdirat(&self.root, OsStr::from_bytes(OWN), Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(core(errno)),
         }
+        let dir = self.own().map_err(core)?;
+        self.give_back();
         rustix::fs::syncfs(&self.root).map_err(core)?;
-        let dir = self.own(OFlags::DIRECTORY).map_err(core)?;
-        let flags = OPEN.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::TRUNC);
+        match rustix::fs::unlinkat(&dir, "state.new", AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(core(errno)),
+        }
+        let flags = OPEN.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);
         let mode = Mode::RUSR | Mode::WUSR;
         let file = rustix::fs::openat(&dir, "state.new", flags, mode).map_err(core)?;
         let mut file = File::from(file);

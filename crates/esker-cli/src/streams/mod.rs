@@ -5,6 +5,7 @@
 
 mod directory;
 mod image;
+mod keeper;
 mod onto;
 mod volume;
 
@@ -26,7 +27,7 @@ pub struct Done {
     pub opening: Opening,
     /// Whether it was there before.
     pub came: Came,
-    /// What the target could not be given, and how much that is.
+    /// What the target could not be given, and how much that is, now and before.
     pub left_out: (Vec<String>, u64),
 }
 
@@ -78,20 +79,32 @@ pub fn receive(
     match kind {
         Kind::Image => image::receive(&paths, base, input),
         Kind::Volume => volume::receive(&paths, &mut Frames::new(input)),
-        Kind::Directory => {
-            let mut into = open(target)?;
-            let mut opening = None;
-            let mut begin = |_: &Opening| Ok(());
-            let mut frames = Frames::new(input);
-            let came = esker_volume::stream::receive(&mut frames, &mut into, &mut begin);
-            let came = came.map_err(|error| paths.failure(error))?;
-            if let Some(state) = known(&mut into, target)? {
-                opening = state.opening().ok();
-            }
-            let opening = opening.ok_or_else(|| paths.failure(Error::State))?;
-            Ok(Done { opening, came, left_out: into.left_out })
-        }
+        Kind::Directory => into_directory(&paths, &mut Frames::new(input)),
     }
+}
+
+fn into_directory<R: Read>(paths: &Paths<'_>, frames: &mut Frames<R>) -> Outcome<Done> {
+    let target = paths.target;
+    let mut into = open(target)?;
+    let is_ours = into.lock().map_err(|error| {
+        let what = format!("cannot lock the directory ({})", said(&error));
+        Failure::at(Exit::Failed, &what, target, "")
+    })?;
+    if !is_ours {
+        return Err(at_work(target));
+    }
+    let failed = |error| paths.failure(error);
+    let came = esker_volume::stream::receive(frames, &mut into, &mut ()).map_err(failed)?;
+    let state = known(&mut into, target)?.ok_or_else(|| paths.failure(Error::State))?;
+    let opening = state.opening().map_err(failed)?;
+    let left_out = (std::mem::take(&mut into.left_out.0), state.left_out);
+    Ok(Done { opening, came, left_out })
+}
+
+/// Somebody else makes something of a stream here.
+fn at_work(target: &Path) -> Failure {
+    let what = "another `esker receive` is at work here";
+    Failure::at(Exit::Failed, what, target, "wait until it is done")
 }
 
 /// What a target knows of what it received.
@@ -142,10 +155,6 @@ impl Paths<'_> {
         let what = error.to_string();
         let stream = |exit, remedy| Failure::at(exit, &what, self.stream, remedy);
         let target = |exit, remedy| Failure::at(exit, &what, self.target, remedy);
-        let below = |path: &[u8], of: &Path| -> PathBuf {
-            use std::os::unix::ffi::OsStrExt as _;
-            if path.is_empty() { of.into() } else { of.join(std::ffi::OsStr::from_bytes(path)) }
-        };
         match error {
             Error::Read(_) => stream(Exit::Source, ""),
             Error::Write(_) => stream(Exit::Failed, ""),
@@ -165,29 +174,65 @@ impl Paths<'_> {
                 target(Exit::Failed, "receive that first, or name an image of it with --base")
             }
             Error::OtherBase(_) => target(Exit::Failed, "send what changed since what it holds"),
-            Error::Halfway(_) => target(Exit::Failed, "receive the rest of that first"),
+            Error::Halfway(_) => {
+                let remedy = "receive the rest of that first, or, where there is none any more, go \
+                              back with `esker snapshot rollback`, or begin with a new target";
+                target(Exit::Failed, remedy)
+            }
             Error::NotEmpty => target(Exit::Failed, "choose something empty"),
             Error::State => target(Exit::Damaged, "receive it anew elsewhere"),
+            Error::Copied(_) => target(Exit::Failed, "receive all of it anew elsewhere"),
+            Error::Forgotten(_) => {
+                let remedy = "its snapshot, which is to be kept until the next stream came, is gone \
+                              or another one: receive all of it anew elsewhere";
+                target(Exit::Failed, remedy)
+            }
+            Error::More => {
+                stream(Exit::Source, "what this one tells of is there: give the next one alone")
+            }
+            other => self.failure_at(other, &what),
+        }
+    }
+
+    /// The same where a path is known.
+    fn failure_at(&self, error: Error, what: &str) -> Failure {
+        let below = |path: &[u8], of: &Path| -> PathBuf {
+            use std::os::unix::ffi::OsStrExt as _;
+            if path.is_empty() { of.into() } else { of.join(std::ffi::OsStr::from_bytes(path)) }
+        };
+        match error {
+            Error::Source(path, Refusal::NameTooLong) => {
+                let remedy = "make the tree less deep: a path of 64K is the longest that is sent";
+                Failure::at(Exit::Failed, what, &below(&path, self.stream), remedy)
+            }
             Error::Source(path, _) => {
                 let place = below(&path, self.stream);
-                Failure::at(Exit::Damaged, &what, &place, "`esker check` tells more")
+                Failure::at(Exit::Damaged, what, &place, "`esker check` tells more")
             }
             Error::Target(path, refusal) => {
                 let remedy = match refusal {
+                    Refusal::NoSpace if is_volume(self.target) => {
+                        "make it larger with `esker resize`, and give the stream again"
+                    }
                     Refusal::NoSpace => "make room, and give the stream again",
                     Refusal::NotPermitted => "run as root",
                     _ => "",
                 };
-                Failure::at(Exit::Failed, &what, &below(&path, self.target), remedy)
+                Failure::at(Exit::Failed, what, &below(&path, self.target), remedy)
             }
             Error::Changed(path) => {
-                let remedy = "make it as it was, or receive all of it anew elsewhere";
-                Failure::at(Exit::Failed, &what, &below(&path, self.target), remedy)
+                let remedy = if is_volume(self.target) {
+                    "`esker snapshot rollback` makes it what was received last"
+                } else {
+                    "make it as it was, or receive all of it anew elsewhere"
+                };
+                Failure::at(Exit::Failed, what, &below(&path, self.target), remedy)
             }
             Error::InTheWay(path) => {
                 let remedy = "take it away, and give the stream again";
-                Failure::at(Exit::Failed, &what, &below(&path, self.target), remedy)
+                Failure::at(Exit::Failed, what, &below(&path, self.target), remedy)
             }
+            _ => Failure::at(Exit::Failed, what, self.target, ""),
         }
     }
 }
@@ -198,9 +243,10 @@ pub fn left_out(done: &Done, target: &Path) -> Outcome {
     if *count == 0 {
         return Ok(());
     }
-    let more = match count - some.len() as u64 {
-        0 => String::new(),
-        more => format!(", and {more} more"),
+    let more = match (some.len(), count.saturating_sub(some.len() as u64)) {
+        (0, more) => format!("{more} when it was received"),
+        (_, 0) => String::new(),
+        (_, more) => format!(", and {more} more"),
     };
     let what = format!("left out in {}: {}{more}", path_shown(target), some.join(", "));
     Err(Failure::new(Exit::Partly, what, ""))

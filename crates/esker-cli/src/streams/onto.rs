@@ -5,21 +5,24 @@
 //! before.
 
 use esker::posix::{Allocate, Caller, Fs, New, Node, RenameFlags, SetAttr, SetTime, XattrMode};
-use esker::store::Store;
-use esker::{Error, Flags, Ino, Kind, Name, Result, XattrName};
+use esker::store::{Flow, Store};
+use esker::{Cursor, Error, Flags, Ino, Kind, Name, Result, XattrName};
 use esker_volume::stream::{Meta, OWN, Target};
 
 const ROOT: Caller<'static> = Caller::ROOT;
 /// What is kept, in its directory.
-const STATE: &[u8] = b"state";
+pub const STATE: &[u8] = b"state";
 /// More than what is kept.
-const STATE_MAX: usize = 4096;
+pub const STATE_MAX: usize = 4096;
 
 /// A file system that nobody else changes meanwhile.
 pub struct Onto<'a, S> {
     fs: &'a Fs<S>,
     /// The directory that was looked for last.
     near: Option<(Vec<u8>, Ino)>,
+    /// The volume that it is, if it is one, and the number of the next commit.
+    home: [u8; 16],
+    next: Box<dyn Fn() -> u64 + 'a>,
 }
 
 /// A path without its last name, and that.
@@ -30,9 +33,9 @@ fn parts(path: &[u8]) -> Result<(&[u8], Name<'_>)> {
 }
 
 impl<'a, S: Store> Onto<'a, S> {
-    /// The whole of it.
-    pub const fn new(fs: &'a Fs<S>) -> Self {
-        Self { fs, near: None }
+    /// The whole of a volume: its name for machines, and what tells the number of the next commit.
+    pub fn of(fs: &'a Fs<S>, home: [u8; 16], next: Box<dyn Fn() -> u64 + 'a>) -> Self {
+        Self { fs, near: None, home, next }
     }
 
     /// What a name leads to. It is not held: it has a name, and nobody else is here to take that away.
@@ -207,6 +210,24 @@ impl<S: Store> Target for Onto<'_, S> {
     fn flags(&mut self, path: &[u8], flags: Flags) -> Result<()> {
         let ino = self.find(path)?.ino;
         self.fs.set_flags(&ROOT, ino, flags)
+    }
+
+    fn aside(&mut self) -> Result<Option<Vec<u8>>> {
+        let Some(dir) = self.own()? else { return Ok(None) };
+        let mut found = None;
+        self.fs.store().entries(dir, Cursor::START, false, &mut |listed| {
+            let name = listed.name.bytes();
+            if name == STATE {
+                return Flow::Continue(());
+            }
+            found = Some([OWN, b"/", name].concat());
+            Flow::Break(())
+        })?;
+        Ok(found)
+    }
+
+    fn home(&self) -> ([u8; 16], u64) {
+        (self.home, (self.next)())
     }
 
     fn state(&mut self) -> Result<Vec<u8>> {

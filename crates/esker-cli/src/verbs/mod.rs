@@ -176,7 +176,7 @@ fn told(json: bool, outcome: Outcome) -> Outcome {
 }
 
 /// Whether a path leads to what this is of.
-fn is_same(one: &std::fs::Metadata, path: &Path) -> bool {
+pub fn is_same(one: &std::fs::Metadata, path: &Path) -> bool {
     path.metadata().is_ok_and(|other| (one.dev(), one.ino()) == (other.dev(), other.ino()))
 }
 

@@ -10,6 +10,7 @@ use esker::Kind;
 use esker::store::View;
 use esker_image::pack::{Error, Meta, NodeId, Options, Packed, Packer};
 use esker_stone::superblock::MAGIC;
+use esker_volume::stream::OWN;
 
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
@@ -99,6 +100,9 @@ pub struct Pack {
     /// Tell what was chosen, and what came of it
     #[arg(long, conflicts_with = "json")]
     explain: bool,
+    /// Keep what `esker receive` knows in the root: only it says so, of what nobody has changed
+    #[arg(long, hide = true)]
+    received: bool,
     /// Show no progress
     #[arg(short, long)]
     quiet: bool,
@@ -110,7 +114,12 @@ pub struct Pack {
 impl Pack {
     /// Packs.
     pub fn run(&self) -> Outcome {
-        let (mut options, rules) = (self.making.options(&self.rewriting)?, self.choosing.rules()?);
+        let mut options = self.making.options(&self.rewriting)?;
+        let mut rules = self.choosing.rules()?;
+        if !self.received {
+            // What was received may have been changed since, and nothing would show it.
+            rules.leave_out(OWN);
+        }
         if self.files_from.is_some() && self.inputs.len() > 1 {
             let what = "--files-from takes one directory at most";
             return Err(Failure::new(Exit::Usage, what, "give the one that its paths are below"));

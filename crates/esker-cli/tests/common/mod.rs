@@ -8,6 +8,7 @@
 pub mod lab;
 pub mod picture;
 pub mod rich;
+pub mod sent;
 pub mod tar;
 pub mod wasm;
 

@@ -74,6 +74,19 @@ pub trait Target {
     /// Sets chattr flags.
     fn flags(&mut self, path: &[u8], flags: Flags) -> Result<()>;
 
+    /// Something that lies aside in what the receiver keeps, if there is anything.
+    fn aside(&mut self) -> Result<Option<Vec<u8>>>;
+
+    /// The volume that it is, and the number that the commit of what is kept next will have; zeros: it is none.
+    fn home(&self) -> ([u8; 16], u64) {
+        ([0; 16], 0)
+    }
+
+    /// How much it could not be given, and was left out.
+    fn left_out(&self) -> u64 {
+        0
+    }
+
     /// What was kept last; nothing if nothing was.
     fn state(&mut self) -> Result<Vec<u8>>;
 
@@ -102,11 +115,13 @@ pub fn apply(target: &mut dyn Target, word: &Word<'_>, again: bool) -> super::Re
         }
         Word::Take { ino, .. } => {
             let aside = aside(ino);
-            if target.kind(&aside).map_err(refused)?.is_none() {
-                if target.kind(path).map_err(refused)?.is_none() {
-                    return changed();
-                }
-                target.rename(path, &aside).map_err(refused)?;
+            let waits = target.kind(&aside).map_err(refused)?.is_some();
+            let there = target.kind(path).map_err(refused)?.is_some();
+            match (waits, there) {
+                (false, true) => target.rename(path, &aside).map_err(refused)?,
+                (true, false) if again => {}
+                (true, _) => return Err(Error::InTheWay(aside)),
+                (false, false) => return changed(),
             }
         }
         Word::Remove { dir, .. } => match target.kind(path).map_err(refused)? {

@@ -58,7 +58,9 @@ impl Mark {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (frames, digits) = text.trim().split_once(':')?;
-        if digits.len() != 64 || !digits.is_ascii() {
+        let is_number = frames.bytes().all(|byte| byte.is_ascii_digit());
+        if digits.len() != 64 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) || !is_number
+        {
             return None;
         }
         let mut chain = [0; 32];
@@ -149,6 +151,14 @@ impl<R: Read> Frames<R> {
             }
         }
         Ok(true)
+    }
+
+    /// Whether nothing comes behind what was read.
+    ///
+    /// # Errors
+    /// `Read`.
+    pub fn is_at_end(&mut self) -> Result<bool> {
+        self.fill(&mut [0]).map(|any| !any)
     }
 
     /// The next frame, which follows the one before it or, behind the first, the mark of who reads.

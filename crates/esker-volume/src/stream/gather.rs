@@ -1,12 +1,14 @@
 //! The names of a tree, gathered before they are compared: some 100 bytes for each.
 //!
-//! Above: `send`. Invariant: walks go in the order of names, whatever order a home lists them in, and leave out what
+//! Above: `send`. Invariant: two trees with one hash have the same names for the same inodes with the same attributes,
+//! and so, as every change of an inode moves its ctime, the same bytes. Walks go in the order of names, whatever order a home lists them in, and leave out what
 //! a receiver keeps in the root.
 
 use std::collections::{HashMap, HashSet};
 
 use esker::store::{Flow, View};
 use esker::{Attr, Cursor, Flags, Ino, Kind};
+use esker_stone::{Hash, hash};
 
 use super::{Error, OWN, PATH, Result};
 
@@ -28,6 +30,8 @@ pub(super) struct Names {
     pub root: Flags,
     /// About how many bytes all files have.
     pub bytes: u64,
+    /// Over all names, and attributes of what they lead to.
+    pub hash: Hash,
 }
 
 /// When a directory is met: before what is in it, or behind.
@@ -42,6 +46,22 @@ pub(super) struct Met<'a> {
     pub path: &'a [u8],
     pub dir: Ino,
     pub child: &'a Child,
+}
+
+/// Attributes of an inode, for the hash.
+fn tell(child: &Child, attr: &Attr, to: &mut Vec<u8>) {
+    let Attr { kind, perm, uid, gid, nlink, rdev, size, .. } = *attr;
+    to.extend((child.name.len() as u64).to_le_bytes());
+    to.extend_from_slice(&child.name);
+    // Of a directory these are of what is in it, which is counted itself.
+    let (size, nlink) = if kind == Kind::Directory { (0, 0) } else { (size, nlink) };
+    let small = [kind.bits(), perm.into(), uid, gid, nlink, rdev, child.flags.0];
+    [child.ino.0, size].iter().for_each(|number| to.extend(number.to_le_bytes()));
+    small.iter().for_each(|number| to.extend(number.to_le_bytes()));
+    for time in [attr.atime, attr.mtime, attr.ctime, attr.btime] {
+        to.extend(time.secs.to_le_bytes());
+        to.extend(time.nanos.to_le_bytes());
+    }
 }
 
 fn child(name: &[u8], ino: Ino, attr: &Attr) -> Child {
@@ -59,23 +79,25 @@ impl Names {
             move |error| Error::Source(path, error)
         };
         let root = view.attr(Ino::ROOT).map_err(failed(b""))?;
-        let mut own =
-            Self { dirs: HashMap::new(), root: Flags(root.flags.0 & Flags::KNOWN.0), bytes: 0 };
+        let flags = Flags(root.flags.0 & Flags::KNOWN.0);
+        let mut own = Self { dirs: HashMap::new(), root: flags, bytes: 0, hash: [0; 32] };
+        own.add(Ino::ROOT, &[(child(b"", Ino::ROOT, &root), root)]);
         let mut waiting = vec![(Ino::ROOT, Vec::new())];
         while let Some((dir, path)) = waiting.pop() {
-            let mut all = Vec::new();
-            view.entries(dir, Cursor::START, true, &mut |listed| {
-                let name = listed.name.bytes();
-                if let Some(attr) = listed.attr.filter(|_| dir != Ino::ROOT || name != OWN) {
-                    if attr.kind == Kind::File {
-                        own.bytes = own.bytes.saturating_add(attr.size);
-                    }
-                    all.push(child(name, listed.entry.ino, &attr));
+            let mut listed = Vec::new();
+            view.entries(dir, Cursor::START, true, &mut |one| {
+                let name = one.name.bytes();
+                if let Some(attr) = one.attr.filter(|_| dir != Ino::ROOT || name != OWN) {
+                    listed.push((child(name, one.entry.ino, &attr), attr));
                 }
                 Flow::Continue(())
             })
             .map_err(failed(&path))?;
-            all.sort_by(|one, other| one.name.cmp(&other.name));
+            listed.sort_by(|one, other| one.0.name.cmp(&other.0.name));
+            own.add(dir, &listed);
+            let mut all: Vec<_> = listed.into_iter().map(|(child, _)| child).collect();
+            // It lies where attributes lay, too.
+            all.shrink_to_fit();
             for child in all.iter().filter(|child| child.kind == Kind::Directory) {
                 let path = joined(&path, &child.name);
                 if path.len() > PATH {
@@ -89,6 +111,18 @@ impl Names {
             own.dirs.insert(dir, all);
         }
         Ok(own)
+    }
+
+    /// Counts what is in a directory.
+    fn add(&mut self, dir: Ino, listed: &[(Child, Attr)]) {
+        let mut told = self.hash.to_vec();
+        told.extend(dir.0.to_le_bytes());
+        for (child, attr) in listed {
+            tell(child, attr, &mut told);
+            let len = if attr.kind == Kind::File { attr.size } else { 0 };
+            self.bytes = self.bytes.saturating_add(len);
+        }
+        self.hash = hash(&told);
     }
 
     /// Whether there is such a directory.

@@ -27,9 +27,9 @@ use std::fmt;
 
 pub use apply::{Meta, Target, apply};
 pub use frame::{Frame, Frames, Mark};
-pub use opening::{Moment, Opening, Received};
+pub use opening::{Moment, Opening, Received, VERSION};
 pub use pieces::{Compared, Lies, Piece};
-pub use receive::{Came, receive, received, verify};
+pub use receive::{About, Came, Keeper, opened, receive, received, verify};
 pub use send::{Tree, is_like, send};
 pub use words::Word;
 
@@ -106,6 +106,12 @@ pub enum Error {
     NotEmpty,
     /// What the target knows of what it received is damaged.
     State,
+    /// The target is a copy of what received, and nothing tells whether it is a true one.
+    Copied(Box<Moment>),
+    /// Nothing shows any more that the target is what it was when it received this.
+    Forgotten(Box<Moment>),
+    /// Something lies behind the end of the stream.
+    More,
     /// Something in the source cannot be read.
     Source(Vec<u8>, esker::Error),
     /// Something cannot be done in the target.
@@ -137,6 +143,11 @@ impl fmt::Display for Error {
             Self::Halfway(moment) => write!(f, "it holds a part of {moment}"),
             Self::NotEmpty => f.write_str("there is something already"),
             Self::State => f.write_str("what is known of what was received is damaged"),
+            Self::Copied(moment) => write!(f, "it is a copy of what received {moment}"),
+            Self::Forgotten(moment) => {
+                write!(f, "nothing shows any more whether it still is {moment}")
+            }
+            Self::More => f.write_str("there is more behind the end of the stream"),
             Self::Source(_, error) | Self::Target(_, error) => error.fmt(f),
             Self::Changed(_) => f.write_str("changed since it was received"),
             Self::InTheWay(_) => f.write_str("in the way of what is received"),

@@ -1,7 +1,8 @@
 //! What a stream is of: the moment of a volume that it makes, and the one that it begins from; what a receiver keeps.
 //!
 //! Above: `send`, `receive`. Invariant: two moments are the same only if they are snapshots of one volume with the same
-//! last commit, made in the same second, that counted the same inodes.
+//! last commit, made in the same second, and the hash over all names and attributes in them is the same: copies of a
+//! volume that went different ways have different ones.
 #![expect(missing_docs, reason = "fields have their meanings in FORMAT.md")]
 
 use std::fmt;
@@ -14,60 +15,68 @@ use esker_stone::rows::snapshots::{SnapshotRow, is_name};
 use super::frame::Mark;
 use super::{Error, Result, Step};
 
-/// The version written here.
-pub const VERSION: u32 = 1;
+/// The version written here. The one before is read, too.
+pub const VERSION: u32 = 2;
+/// Bytes of an opening and of a moment in version 1, which had no hash.
+const V1: (usize, usize) = (240, 112);
 /// The stream begins from another moment.
 const SINCE: u32 = 1;
+/// No stream has so many frames.
+const FRAMES_MAX: u64 = 1 << 48;
 /// How a state begins.
-const MAGIC: [u8; 8] = *b"EskrHave";
+const MAGIC: [u8; 8] = *b"EskrHav2";
 /// The part of a state that its checksum does not cover.
 const UNCHECKED: usize = 16;
 
 layout! {
     /// A snapshot of a volume.
-    pub struct Moment: 112 {
+    pub struct Moment: 144 {
         0 => uuid: [u8; 16],
         16 => sequence: u64,
         24 => time: i64,
         32 => next_ino: u64,
         40 => inodes: u64,
         48 => name: [u8; 64],
+        112 => tree: [u8; 32],
     }
 }
 
 layout! {
     /// What a stream is of.
-    pub struct Opening: 240 {
+    pub struct Opening: 304 {
         0 => version: u32,
         4 => flags: u32,
         8 => bytes: u64,
-        16 => of: [u8; 112],
-        128 => since: [u8; 112],
+        16 => of: [u8; 144],
+        160 => since: [u8; 144],
     }
 }
 
 layout! {
     /// How far a receiver is, and with what.
-    pub struct Received: 304 {
+    pub struct Received: 400 {
         0 => magic: [u8; 8],
         8 => checksum: u64,
         16 => step: u32,
         20 => whole: u32,
         24 => frames: u64,
         32 => chain: [u8; 32],
-        64 => opening: [u8; 240],
+        64 => home: [u8; 16],
+        80 => seal: u64,
+        88 => left_out: u64,
+        96 => opening: [u8; 304],
     }
 }
 
 impl Moment {
-    /// A snapshot of the volume with this name for machines.
+    /// A snapshot of the volume with this name for machines. Whoever sends it adds the hash.
     #[must_use]
     pub fn of(uuid: [u8; 16], row: &SnapshotRow) -> Self {
         let mut name = [0; 64];
         let len = row.name.len().min(name.len());
         name[..len].copy_from_slice(&row.name[..len]);
         let SnapshotRow { sequence, time, next_ino, inodes, .. } = *row;
-        Self { uuid, sequence, time, next_ino, inodes, name }
+        Self { uuid, sequence, time, next_ino, inodes, name, tree: [0; 32] }
     }
 
     /// What it is called.
@@ -100,25 +109,40 @@ impl Opening {
     #[must_use]
     pub fn new(of: &Moment, since: Option<&Moment>, bytes: u64) -> Self {
         let flags = if since.is_some() { SINCE } else { 0 };
-        let since = since.map_or([0; 112], Moment::encode);
+        let since = since.map_or([0; 144], Moment::encode);
         Self { version: VERSION, flags, bytes, of: of.encode(), since }
     }
 
     /// From its bytes.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self> {
-        let opening = Self::decode(bytes).filter(|_| bytes.len() == Self::SIZE);
         let version = bytes.first_chunk().map_or(0, |&bytes| u32::from_le_bytes(bytes));
         if version > VERSION {
             return Err(Error::Version(version));
         }
+        let old =
+            (version == 1 && bytes.len() == V1.0).then(|| Self::of_version_1(bytes)).flatten();
+        let bytes = old.as_ref().map_or(bytes, |bytes| bytes.as_slice());
+        let opening = Self::decode(bytes).filter(|_| bytes.len() == Self::SIZE);
         let sound = |opening: &Self| {
             let since = opening.flags & SINCE == 0 || Moment::parse(&opening.since).is_some();
-            opening.version == VERSION
+            (1..=VERSION).contains(&opening.version)
                 && opening.flags & !SINCE == 0
                 && since
                 && Moment::parse(&opening.of).is_some()
         };
         opening.filter(sound).ok_or(Error::Damaged(0))
+    }
+
+    /// One of version 1 as it is kept: with hashes of zeros, which are those of no tree.
+    fn of_version_1(bytes: &[u8]) -> Option<[u8; 304]> {
+        let (whole, moment) = V1;
+        let (front, since) = bytes.split_at_checked(whole - moment)?;
+        let mut wide = [0; 304];
+        wide[..front.len()].copy_from_slice(front);
+        wide.get_mut(160..160 + since.len())
+            .filter(|_| since.len() == moment)?
+            .copy_from_slice(since);
+        Some(wide)
     }
 
     /// What it makes.
@@ -141,12 +165,14 @@ impl Received {
     pub(super) fn begun(opening: &Opening, mark: Mark) -> Self {
         let (opening, frames, chain) = (opening.encode(), mark.frames, mark.chain);
         let step = Step::Clear as u32;
-        Self { magic: MAGIC, checksum: 0, step, whole: 0, frames, chain, opening }
+        let (home, seal, left_out) = ([0; 16], 0, 0);
+        let (magic, checksum, whole) = (MAGIC, 0, 0);
+        Self { magic, checksum, step, whole, frames, chain, home, seal, left_out, opening }
     }
 
     /// Its bytes, with the checksum right.
     #[must_use]
-    pub fn sealed(&self) -> [u8; 304] {
+    pub fn sealed(&self) -> [u8; 400] {
         let checksum = checksum(&self.encode()[UNCHECKED..]);
         Self { checksum, ..*self }.encode()
     }
@@ -164,6 +190,7 @@ impl Received {
                 && own.magic == MAGIC
                 && checksum(&bytes[UNCHECKED..]) == own.checksum
                 && Step::numbered(own.step).is_some()
+                && (1..FRAMES_MAX).contains(&own.frames)
                 && Opening::parse(&own.opening).is_ok()
         };
         Self::decode(bytes).filter(sound).map(Some).ok_or(Error::State)

@@ -29,33 +29,79 @@ pub fn received(target: &mut dyn Target) -> Result<Option<Received>> {
     Received::parse(&bytes)
 }
 
+/// What is to be done, before anything is changed.
+pub enum About<'a> {
+    /// A stream of this begins, in a target that holds nothing or what it is a difference from.
+    Begin(&'a Opening, Option<&'a Received>),
+    /// One goes on.
+    GoOn(&'a Received),
+    /// It was there before: nothing.
+    Already(&'a Received),
+}
+
+/// Whoever knows more of a target than what is in it. Nobody `()` does.
+pub trait Keeper {
+    /// Whether it may be done.
+    ///
+    /// # Errors
+    /// Why not.
+    fn may(&mut self, about: &About<'_>) -> Result<()>;
+
+    /// All is there and safe: makes what shows later that nothing was changed, and gives the number of that.
+    ///
+    /// # Errors
+    /// Why that cannot be.
+    fn seal(&mut self, state: &Received) -> Result<u64>;
+}
+
+impl Keeper for () {
+    fn may(&mut self, _: &About<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn seal(&mut self, state: &Received) -> Result<u64> {
+        Ok(state.seal)
+    }
+}
+
 struct Receiving<'a> {
     target: &'a mut dyn Target,
+    keeper: &'a mut dyn Keeper,
     state: Received,
     /// Some of what comes may have been done already.
     again: bool,
     /// Plain bytes since the state was kept.
     since: usize,
+    /// What was left out before.
+    left_out: u64,
 }
 
-/// Reads a stream to its end and makes what it tells of. `begin` is asked, before anything is changed, whether it may.
+/// Reads a stream to its end and makes what it tells of. The keeper is asked, before anything is changed, whether it
+/// may.
 ///
 /// # Errors
 /// Everything in [`Error`]. What was taken until then is kept, and can be gone on from, but with `Target`.
 pub fn receive<R: Read>(
     frames: &mut Frames<R>,
     target: &mut dyn Target,
-    begin: &mut dyn FnMut(&Opening) -> Result<()>,
+    keeper: &mut dyn Keeper,
 ) -> Result<Came> {
     let known = received(target)?;
     let first = frames.next(&Mark::default())?;
     let opening = opened(&first)?;
-    let Some((state, again)) = begun(&first, &opening, known, target)? else {
+    let begun = begun(&first, &opening, known.as_ref(), target)?;
+    let Some((mut state, again)) = begun else {
+        known.map_or(Ok(()), |known| keeper.may(&About::Already(&known)))?;
         return Ok(Came::Already);
     };
-    let mut receiving = Receiving { target, state, again, since: 0 };
-    if !again {
-        begin(&opening)?;
+    state.home = target.home().0;
+    let left_out = state.left_out;
+    let mut receiving = Receiving { target, keeper, state, again, since: 0, left_out };
+    if again {
+        receiving.keeper.may(&About::GoOn(&receiving.state))?;
+    } else {
+        receiving.is_clear(Error::InTheWay)?;
+        receiving.keeper.may(&About::Begin(&opening, known.as_ref()))?;
         receiving.keep()?;
     }
     let done = receiving.rest(frames);
@@ -63,10 +109,15 @@ pub fn receive<R: Read>(
         // What was refused is told; that this could not be kept costs only that it is done again.
         let _ = receiving.keep();
     }
-    done.map(|()| Came::Whole)
+    done?;
+    if frames.is_at_end()? { Ok(Came::Whole) } else { Err(Error::More) }
 }
 
-fn opened(first: &Frame) -> Result<Opening> {
+/// What the first frame of a stream tells.
+///
+/// # Errors
+/// `Version`, `Damaged`.
+pub fn opened(first: &Frame) -> Result<Opening> {
     if first.step != Step::Open || first.number != 0 {
         return Err(Error::Damaged(first.number));
     }
@@ -77,7 +128,7 @@ fn opened(first: &Frame) -> Result<Opening> {
 fn begun(
     first: &Frame,
     opening: &Opening,
-    known: Option<Received>,
+    known: Option<&Received>,
     target: &mut dyn Target,
 ) -> Result<Option<(Received, bool)>> {
     let fresh = Received::begun(opening, first.mark());
@@ -89,10 +140,13 @@ fn begun(
         return if empty { Ok(Some((fresh, false))) } else { Err(Error::NotEmpty) };
     };
     let has = known.opening()?;
+    if known.home != target.home().0 {
+        return Err(Error::Copied(Box::new(has.moment())));
+    }
     if known.whole == 0 {
         let same = known.opening == opening.encode();
         let halfway = || Error::Halfway(Box::new(has.moment()));
-        return if same { Ok(Some((known, true))) } else { Err(halfway()) };
+        return if same { Ok(Some((*known, true))) } else { Err(halfway()) };
     }
     if has.moment().is(&opening.moment()) {
         return Ok(None);
@@ -105,7 +159,14 @@ fn begun(
 }
 
 impl Receiving<'_> {
+    /// Nothing may lie aside but while a stream is on its way.
+    fn is_clear(&mut self, error: impl FnOnce(Vec<u8>) -> Error) -> Result<()> {
+        let aside = self.target.aside().map_err(|error| Error::Target(Vec::new(), error))?;
+        aside.map_or(Ok(()), |path| Err(error(path)))
+    }
+
     fn keep(&mut self) -> Result<()> {
+        self.state.left_out = self.left_out.saturating_add(self.target.left_out());
         let kept = self.target.keep(&self.state.sealed());
         self.since = 0;
         kept.map_err(|error| Error::Target(Vec::new(), error))
@@ -123,9 +184,19 @@ impl Receiving<'_> {
             }
             self.one(&frame)?;
             if frame.step == Step::End {
-                return Ok(());
+                return self.seal();
             }
         }
+    }
+
+    /// All that was done is said to be whole, and then sealed.
+    fn seal(&mut self) -> Result<()> {
+        let seal = self.keeper.seal(&self.state)?;
+        if seal == self.state.seal {
+            return Ok(());
+        }
+        self.state.seal = seal;
+        self.keep()
     }
 
     fn one(&mut self, frame: &Frame) -> Result<()> {
@@ -146,7 +217,9 @@ impl Receiving<'_> {
         (self.state.frames, self.state.chain) = (mark.frames, mark.chain);
         self.since += frame.plain.len();
         if frame.step == Step::End {
-            self.state.whole = 1;
+            self.is_clear(|_| Error::Damaged(frame.number))?;
+            // All else is safe since the step began: the next commit is that of this alone.
+            (self.state.whole, self.state.seal) = (1, self.target.home().1);
         }
         if self.since >= KEEP || frame.step == Step::End {
             self.keep()?;
@@ -161,6 +234,7 @@ fn words(frame: &Frame) -> Result<Vec<Word<'_>>> {
     let (mut bytes, mut words) = (frame.plain.as_slice(), Vec::new());
     while !bytes.is_empty() {
         match Word::take(&mut bytes) {
+            Some(Word::End) if !words.is_empty() => return Err(damaged),
             Some(word) if word.is_of(frame.step) => words.push(word),
             _ => return Err(damaged),
         }
@@ -184,7 +258,7 @@ pub fn verify<R: Read>(frames: &mut Frames<R>) -> Result<(Opening, Mark)> {
         words(&frame)?;
         before = (frame.step, frame.mark());
         if frame.step == Step::End {
-            return Ok((opening, before.1));
+            return if frames.is_at_end()? { Ok((opening, before.1)) } else { Err(Error::More) };
         }
     }
 }

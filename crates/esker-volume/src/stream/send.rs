@@ -34,7 +34,8 @@ struct Framing<'a> {
 
 impl Framing<'_> {
     fn say(&mut self, step: Step, word: &Word<'_>) -> Result<()> {
-        if word.path().len() > PATH {
+        let of = if let Word::Link { of, .. } = word { *of } else { &[] };
+        if word.path().len().max(of.len()) > PATH {
             return Err(Error::Source(word.path().to_vec(), esker::Error::NameTooLong));
         }
         if step != self.step {
@@ -79,7 +80,9 @@ pub fn send(
     let names = Names::of(now.view)?;
     let old = since.map(|tree| Names::of(tree.view)).transpose()?;
     let bytes = old.as_ref().map_or(0, |old| old.bytes).saturating_add(names.bytes);
-    let opening = Opening::new(&now.moment, since.map(|tree| &tree.moment), bytes);
+    let moment = |tree: &Tree<'_>, names: &Names| Moment { tree: names.hash, ..tree.moment };
+    let base = since.zip(old.as_ref()).map(|(tree, names)| moment(tree, names));
+    let opening = Opening::new(&moment(now, &names), base.as_ref(), bytes);
     let plain = opening.encode().to_vec();
     let out = Framing { step: Step::Open, plain, mark: Mark::default(), give };
     let mut sending = Sending::new(now.view, since.map(|tree| tree.view), out);

@@ -246,6 +246,8 @@ impl Meta {
         };
         let perm = u16::try_from(n[0]).ok().filter(|perm| perm & !0o7777 == 0)?;
         let (atime, mtime) = (time(n[3], n[4])?, time(n[5], n[6])?);
-        Some(Self { perm, uid: small(n[1])?, gid: small(n[2])?, atime, mtime })
+        // The last number of all means nobody: who is told it leaves the owner that there is.
+        let owner = |number: u64| small(number).filter(|&id| id != u32::MAX);
+        Some(Self { perm, uid: owner(n[1])?, gid: owner(n[2])?, atime, mtime })
     }
 }

@@ -3,8 +3,13 @@
 //!
 //! `ESKER_GOLDEN=write` writes the streams of this version anew, which only a declared change of the format may need.
 
-#[path = "../../esker-cli/src/streams/onto.rs"]
+#[path = "../../../esker-cli/src/streams/keeper.rs"]
+mod keeper;
+#[path = "../../../esker-cli/src/streams/onto.rs"]
 mod onto;
+
+mod on_volume;
+mod words;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,16 +31,14 @@ use esker_stone::check::checksum;
 use esker_stone::{Codec, Setting};
 use esker_volume::device::Device as _;
 use esker_volume::stream::{
-    Came, Error, Frame, Frames, Mark, Meta, Moment, OWN, PATH, PIECE, Target, Tree, Word, apply,
-    is_like, receive, received, send, verify,
+    Came, Error, Frame, Frames, Mark, Meta, Moment, OWN, Opening, Step, Target, Tree, VERSION,
+    Word, apply, is_like, receive, received, send, verify,
 };
 use esker_volume::{Snapped, make};
 use onto::Onto;
 
 const PROFILE: Profile = Profile { steps_max: 60, users: true, cursors: false };
 const PLAIN: Setting = Setting { codec: Codec::None, level: 0 };
-
-static LARGE: [u8; PIECE + 1] = [7; PIECE + 1];
 
 type Memory = Fs<Home<Heap>>;
 type Snapshot = Snapped<Arc<Ram>>;
@@ -201,13 +204,17 @@ fn bytes(frames: &[Frame], setting: Setting) -> Vec<u8> {
     bytes
 }
 
+fn onto<S: Store>(fs: &Fs<S>) -> Onto<'_, S> {
+    Onto::of(fs, [0; 16], Box::new(|| 0))
+}
+
 fn take(target: &mut dyn Target, stream: &[u8]) -> Result<Came, Error> {
-    receive(&mut Frames::new(stream), target, &mut |_| Ok(()))
+    receive(&mut Frames::new(stream), target, &mut ())
 }
 
 #[track_caller]
 fn taken<S: Store>(fs: &Fs<S>, stream: &[u8]) {
-    assert_eq!(take(&mut Onto::new(fs), stream).expect("received"), Came::Whole);
+    assert_eq!(take(&mut onto(fs), stream).expect("received"), Came::Whole);
 }
 
 /// Random trees, whole and then as they changed, into memory and into another volume.
@@ -227,7 +234,7 @@ fn what_is_sent_is_what_comes() {
         same(&source.one, fs.store(), &what);
         taken(&fs, &since);
         same(&source.two, fs.store(), &what);
-        let again = take(&mut Onto::new(&fs), &since).expect("received");
+        let again = take(&mut onto(&fs), &since).expect("received");
         assert_eq!(again, Came::Already, "{what}");
         let home = on_ram(&SHAPES[2]);
         let fs = Fs::new(home, clock);
@@ -253,9 +260,9 @@ fn a_stream_that_is_cut_anywhere_goes_on() {
     let (whole, since) = (source.stream(true), source.stream(false));
     for cut in 0..whole.len() {
         let fs = memory();
-        let came = take(&mut Onto::new(&fs), &whole[..cut]);
+        let came = take(&mut onto(&fs), &whole[..cut]);
         assert!(matches!(came, Err(Error::Cut)), "cut at {cut}: {came:?}");
-        let has = received(&mut Onto::new(&fs)).expect("it knows").map(|own| own.mark());
+        let has = received(&mut onto(&fs)).expect("it knows").map(|own| own.mark());
         let has = has.unwrap_or_default();
         let rest = |frame: &&Frame| frame.number == 0 || frame.number >= has.frames;
         let rest: Vec<_> = frames.iter().filter(rest).cloned().collect();
@@ -263,7 +270,7 @@ fn a_stream_that_is_cut_anywhere_goes_on() {
         if cut % 7 == 0 {
             same(&source.one, fs.store(), &format!("cut at {cut}"));
         }
-        let came = take(&mut Onto::new(&fs), &since[..cut.min(since.len() - 1)]);
+        let came = take(&mut onto(&fs), &since[..cut.min(since.len() - 1)]);
         assert!(matches!(came, Err(Error::Cut)), "cut at {cut}: {came:?}");
         taken(&fs, &since);
         if cut % 7 == 3 {
@@ -344,6 +351,9 @@ impl Target for Dying<'_> {
     fn flags(&mut self, path: &[u8], flags: Flags) -> esker::Result<()> {
         self.call(|own| own.flags(path, flags))
     }
+    fn aside(&mut self) -> esker::Result<Option<Vec<u8>>> {
+        self.inside.aside()
+    }
     fn state(&mut self) -> esker::Result<Vec<u8>> {
         self.inside.state()
     }
@@ -367,10 +377,10 @@ fn a_target_that_dies_anywhere_goes_on() {
             for stream in [&whole, &since] {
                 for left in [at, at / 2] {
                     let does = at % 2 == 0;
-                    let mut target = Dying { inside: Onto::new(&fs), left, does };
+                    let mut target = Dying { inside: onto(&fs), left, does };
                     died |= take(&mut target, stream).is_err();
                 }
-                let came = take(&mut Onto::new(&fs), stream);
+                let came = take(&mut onto(&fs), stream);
                 came.unwrap_or_else(|error| panic!("seed {seed:#x}, killed at {at}: {error:?}"));
                 let wanted = if stream == &whole { &source.one } else { &source.two };
                 same(wanted, fs.store(), &format!("seed {seed:#x}, killed at {at}"));
@@ -401,7 +411,7 @@ fn every_byte_that_is_turned_round_is_noticed() {
                 continue;
             }
             let fs = memory();
-            let came = take(&mut Onto::new(&fs), &damaged);
+            let came = take(&mut onto(&fs), &damaged);
             assert!(came.is_err(), "byte {at} was taken: {came:?}");
             taken(&fs, &whole);
             same(&source.one, fs.store(), &format!("byte {at}"));
@@ -415,39 +425,106 @@ fn a_stream_for_something_else_is_refused() {
     let other = Source::random(&SHAPES[2], seed().wrapping_add(77));
     let (whole, since) = (source.stream(true), source.stream(false));
     let fs = memory();
-    let come = |stream: &[u8]| take(&mut Onto::new(&fs), stream);
+    let come = |stream: &[u8]| take(&mut onto(&fs), stream);
     assert!(matches!(come(&since), Err(Error::NeedsBase(base)) if base.called() == "one"));
     assert!(matches!(come(&whole[..whole.len() - 1]), Err(Error::Cut)));
     let others = other.stream(true);
-    let same_moment = whole[80..320] == others[80..320];
-    assert!(same_moment || matches!(come(&others), Err(Error::Halfway(_))));
+    assert!(matches!(come(&others), Err(Error::Halfway(_))), "copies of one volume are told apart");
     assert!(matches!(come(&since), Err(Error::Halfway(_))));
     assert!(matches!(come(&whole), Ok(Came::Whole)));
     assert!(matches!(
         come(b"no stream at all, but long enough for a head of one, which it is not, as said"),
         Err(Error::Cut | Error::NoStream)
     ));
+    let others = other.stream(false);
+    let came = come(&others);
+    assert!(
+        matches!(came, Err(Error::OtherBase(_))),
+        "copies of one volume are told apart: {came:?}"
+    );
     assert!(matches!(come(&since), Ok(Came::Whole)));
     assert!(matches!(come(&whole), Err(Error::NotEmpty)));
     let full = memory();
     let new = New { kind: Kind::File, perm: 0o600, umask: 0, rdev: 0 };
     full.create(&Caller::ROOT, Ino::ROOT, Name::parse(b"mine").expect("a name"), new)
         .expect("made");
-    assert!(matches!(take(&mut Onto::new(&full), &whole), Err(Error::NotEmpty)));
+    assert!(matches!(take(&mut onto(&full), &whole), Err(Error::NotEmpty)));
     assert_eq!(picture(full.store()).len(), 2, "nothing was changed");
     // Going on with another mark than the target has.
     let frames = source.frames(true);
     let gap: Vec<_> = frames.iter().filter(|frame| frame.number != 1).cloned().collect();
     let fresh = memory();
-    let came = take(&mut Onto::new(&fresh), &bytes(&gap, PLAIN));
+    let came = take(&mut onto(&fresh), &bytes(&gap, PLAIN));
     assert!(matches!(came, Err(Error::Gap(1) | Error::OtherStream)), "{came:?}");
+}
+
+/// Two copies of one volume to which as much happens in the same second: other bytes are another moment.
+#[test]
+fn copies_of_a_volume_are_told_apart() {
+    let moments = [7, 9].map(|byte| {
+        let now = move || Time { secs: 1_800_000_000, nanos: byte };
+        let fs = Fs::new(on_ram(&SHAPES[2]), now);
+        onto(&fs).make(b"f", Kind::File, 0).expect("made");
+        onto(&fs).write(b"f", 0, &[byte as u8; 100]).expect("written");
+        fs.store().create_snapshot("one").expect("a snapshot");
+        let source = Source::of(fs.store(), ["one", "one"]);
+        let plain = source.frames(true)[0].plain.clone();
+        let opening = Opening::decode(&plain).expect("an opening");
+        (source.moments[0], opening.moment())
+    });
+    let [(row, moment), (other_row, other)] = moments;
+    assert!(row.is(&other_row), "without the hash they are the same");
+    assert!(!moment.is(&other));
+}
+
+/// What a hostile stream puts, and what was left by one, is not taken for its own by the next.
+#[test]
+fn what_lies_aside_is_looked_at() {
+    let source = Source::random(&SHAPES[2], seed());
+    let (whole, since) = (source.stream(true), source.stream(false));
+    let fs = memory();
+    taken(&fs, &whole);
+    let mut target = onto(&fs);
+    target.make(b".esker-received/99", Kind::File, 0).expect("made");
+    let came = take(&mut target, &since);
+    assert!(
+        matches!(&came, Err(Error::InTheWay(path)) if path == b".esker-received/99"),
+        "{came:?}"
+    );
+    target.make(b"here", Kind::File, 0).expect("made");
+    let word = Word::Take { ino: 99, path: b"here" };
+    for again in [false, true] {
+        let done = apply(&mut target, &word, again);
+        assert!(matches!(done, Err(Error::InTheWay(_))), "{done:?}");
+    }
+    target.remove(b"here", false).expect("removed");
+    target.remove(b".esker-received/99", false).expect("removed");
+    taken(&fs, &since);
+    let mut frames = vec![source.frames(true)[0].clone()];
+    let mut all = |step, words: &[Word<'_>]| {
+        let mut plain = Vec::new();
+        words.iter().for_each(|word| word.encode(&mut plain));
+        let mark = frames.last().expect("one").mark();
+        let (number, chain) = (mark.frames, mark.after(step, &plain).chain);
+        frames.push(Frame { number, step, plain, chain });
+    };
+    let path = b"a".as_slice();
+    all(Step::Place, &[Word::Make { kind: Kind::File, rdev: 0, path }]);
+    all(Step::End, &[Word::End, Word::End]);
+    let came = take(&mut onto(&memory()), &bytes(&frames, PLAIN));
+    assert!(matches!(came, Err(Error::Damaged(2))), "one end is enough: {came:?}");
+    let fs = memory();
+    let two = [bytes(&source.frames(true), PLAIN), whole].concat();
+    assert!(matches!(verify(&mut Frames::new(&two[..])), Err(Error::More)));
+    assert!(matches!(take(&mut onto(&fs), &two), Err(Error::More)));
+    same(&source.one, fs.store(), "the first of two is there");
 }
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(name)
 }
 
-/// Streams of this version are received for ever, and made of the same snapshots byte by byte.
+/// Streams of every version are received for ever, and those of this one made of the same snapshots byte by byte.
 #[test]
 fn streams_of_every_version_are_received() {
     let shape = SHAPES[1];
@@ -458,133 +535,33 @@ fn streams_of_every_version_are_received() {
     device.write(0, &all).expect("bytes");
     let home = mount(&shape, device).expect("it opens");
     let source = Source::of(&home, ["first", "second"]);
-    let fs = memory();
-    for (name, whole, view) in
-        [("v1-whole.stream", true, &source.one), ("v1-since.stream", false, &source.two)]
-    {
-        let path = golden(name);
-        if std::env::var("ESKER_GOLDEN").as_deref() == Ok("write") {
-            std::fs::write(&path, source.stream(whole)).expect("written");
+    for version in [1, 2] {
+        let fs = memory();
+        for (name, whole, view) in [("whole", true, &source.one), ("since", false, &source.two)] {
+            let name = format!("v{version}-{name}.stream");
+            let path = golden(&name);
+            if version == VERSION && std::env::var("ESKER_GOLDEN").as_deref() == Ok("write") {
+                std::fs::write(&path, source.stream(whole)).expect("written");
+            }
+            let kept = std::fs::read(&path).expect("it is kept");
+            let is_made = kept == source.stream(whole);
+            assert_eq!(is_made, version == VERSION, "{name} is made otherwise");
+            taken(&fs, &kept);
+            same(view, fs.store(), &name);
         }
-        let kept = std::fs::read(&path).expect("it is kept");
-        assert_eq!(kept, source.stream(whole), "{name} is made otherwise");
-        taken(&fs, &kept);
-        same(view, fs.store(), name);
-    }
-}
-
-/// A mark is what its words say.
-#[test]
-fn marks_are_read() {
-    let mark = Mark::default().after(esker_volume::stream::Step::Open, b"x");
-    assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
-    for bad in ["", "1", "1:", "x:00", "1:zz", &format!("1:{}", "é".repeat(32))] {
-        assert_eq!(Mark::parse(bad), None, "{bad}");
-    }
-}
-
-fn is_read(word: &Word<'_>) -> bool {
-    let mut bytes = Vec::new();
-    word.encode(&mut bytes);
-    let mut rest = bytes.as_slice();
-    Word::take(&mut rest).is_some_and(|found| found == *word && rest.is_empty())
-}
-
-#[test]
-fn paths_stay_in_the_target() {
-    let long = vec![b'n'; 256];
-    let deep = b"a/".repeat(PATH / 2 + 1);
-    let bad: [&[u8]; 14] = [
-        b"/",
-        b"/a",
-        b"a/",
-        b"a//b",
-        b".",
-        b"..",
-        b"../a",
-        b"a/..",
-        b"a/../../b",
-        b"a/./b",
-        b"a\0b",
-        b".esker-received",
-        b".esker-received/state",
-        &long,
-    ];
-    for path in bad.into_iter().chain([deep.as_slice()]) {
-        assert!(!is_read(&Word::Size { size: 1, path }), "{}", path.escape_ascii());
-        assert!(!is_read(&Word::Strip { path }), "{}", path.escape_ascii());
-        assert!(!is_read(&Word::Link { of: path, path: b"a" }), "{}", path.escape_ascii());
-        assert!(!is_read(&Word::Link { of: b"a", path }), "{}", path.escape_ascii());
-    }
-    assert!(is_read(&Word::Strip { path: b"" }) && !is_read(&Word::Size { size: 1, path: b"" }));
-    assert!(is_read(&Word::Size { size: 1, path: b"a/.esker-received/..b" }));
-}
-
-#[test]
-fn words_that_make_no_sense_are_none() {
-    let time = Time { secs: 0, nanos: 1_000_000_000 };
-    let meta =
-        Meta { perm: 0o7777, uid: 1, gid: 2, atime: Time::default(), mtime: Time::default() };
-    let path = b"a".as_slice();
-    assert!(is_read(&Word::Attr { meta, path }) && is_read(&Word::End));
-    let bad = [
-        Word::Make { kind: Kind::Symlink, rdev: 0, path },
-        Word::Symlink { path, target: b"" },
-        Word::Symlink { path, target: b"a\0" },
-        Word::Symlink { path, target: &LARGE[..4096] },
-        Word::Size { size: u64::MAX, path },
-        Word::Bytes { at: u64::MAX, path, bytes: b"x" },
-        Word::Bytes { at: 0, path, bytes: b"" },
-        Word::Bytes { at: 0, path, bytes: &LARGE },
-        Word::Hole { at: 1, len: u64::MAX, path },
-        Word::Hole { at: 1, len: 0, path },
-        Word::Xattr { path, name: b"", value: b"" },
-        Word::Xattr { path, name: &LARGE[..256], value: b"" },
-        Word::Xattr { path, name: b"user.a", value: &LARGE },
-        Word::Attr { meta: Meta { perm: 0o10000, ..meta }, path },
-        Word::Attr { meta: Meta { mtime: time, ..meta }, path },
-        Word::Flag { flags: Flags(1), path },
-    ];
-    bad.iter().for_each(|word| assert!(!is_read(word), "{word:?}"));
-    let mut seed = 1_u64;
-    for round in 0..200_000 {
-        let mut bytes = [0; 40];
-        for byte in &mut bytes {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
-            *byte = (seed >> 56) as u8 & if round % 2 == 0 { 0xff } else { 0x0f };
+        let (whole, since) = (source.stream(true), source.stream(false));
+        let come = |stream: &[u8]| take(&mut onto(&fs), stream);
+        if version == VERSION {
+            assert!(matches!(come(&since), Ok(Came::Already)));
+        } else {
+            // What has no hash is nothing that a difference of now begins from.
+            assert!(matches!(come(&since), Err(Error::OtherBase(_))));
         }
-        let mut rest = bytes.as_slice();
-        let before = rest.len();
-        assert!(Word::take(&mut rest).is_none() || rest.len() < before);
+        assert!(matches!(come(&whole), Err(Error::NotEmpty)));
     }
-}
-
-/// A symbolic link that the stream made is not followed by what comes behind it.
-#[test]
-fn links_are_not_followed() {
-    let fs = memory();
-    let mut target = Onto::new(&fs);
-    target.keep(b"kept").expect("kept");
-    let mut say = |word: &Word<'_>| {
-        assert!(is_read(word), "{word:?}");
-        apply(&mut target, word, false)
-    };
-    say(&Word::Symlink { path: b"l", target: b".esker-received" }).expect("made");
-    say(&Word::Symlink { path: b"f", target: b".esker-received/state" }).expect("made");
-    for path in [b"l/state".as_slice(), b"f"] {
-        for word in [
-            Word::Size { size: 0, path },
-            Word::Bytes { at: 0, path, bytes: b"x" },
-            Word::Hole { at: 0, len: 1, path },
-        ] {
-            let done = say(&word);
-            let refused = matches!(
-                done,
-                Err(Error::Target(_, esker::Error::NotDirectory | esker::Error::Invalid))
-            );
-            assert!(refused, "{word:?}: {done:?}");
-        }
-    }
-    assert!(say(&Word::Make { kind: Kind::File, rdev: 0, path: b"l/new" }).is_err());
-    assert_eq!(target.state().expect("kept"), b"kept");
+    let later = Opening { version: VERSION + 1, ..Opening::new(&source.moments[0], None, 0) };
+    let (number, step, plain) = (0, Step::Open, later.encode().to_vec());
+    let frame = Frame { number, step, chain: Mark::default().after(step, &plain).chain, plain };
+    let came = take(&mut onto(&memory()), &bytes(&[frame], PLAIN));
+    assert!(matches!(came, Err(Error::Version(3))), "{came:?}");
 }
