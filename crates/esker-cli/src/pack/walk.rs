@@ -56,6 +56,14 @@ pub struct Perms {
 }
 
 impl Plan<'_> {
+    /// Whether everything is taken as it is.
+    pub fn changes_nothing(&self) -> bool {
+        let times = self.time.is_none() && self.time_max.is_none();
+        let bits = self.umask == 0 && self.perms == Perms::default();
+        let all = *self.rules == Rules::default() && !self.no_xattrs;
+        all && times && bits && self.owner == (None, None)
+    }
+
     /// The attributes that something gets.
     pub fn rewrite(&self, mut meta: Meta) -> Meta {
         (meta.uid, meta.gid) = (self.owner.0.unwrap_or(meta.uid), self.owner.1.unwrap_or(meta.gid));

@@ -104,6 +104,8 @@ fn run(words: &[&OsStr]) -> Outcome {
     let own = std::env::current_exe().map_err(|error| failed(&error))?;
     let mut command = Command::new(own);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null());
+    // Times are what they were.
+    command.env_remove("SOURCE_DATE_EPOCH");
     let exit = match command.status().map_err(|error| failed(&error))?.code() {
         Some(0) => return Ok(()),
         Some(2) => Exit::Usage,

@@ -1,8 +1,8 @@
 //! A volume under a stream: which snapshot shows that it is what it was when something was received.
 //!
 //! Above: `volume`; the tests of streams take this file, too. Below: `esker-volume`. Invariant: a difference is made
-//! only from what was received, which is compared with the snapshot that was made of it then, known by the number of its
-//! commit; where that is gone, nothing is made.
+//! only from what was received, which is compared with the snapshot that was made of it then, known by the number of
+//! its commit; where that is gone, nothing is made.
 
 use std::sync::Arc;
 

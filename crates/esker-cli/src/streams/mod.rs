@@ -183,8 +183,8 @@ impl Paths<'_> {
             Error::State => target(Exit::Damaged, "receive it anew elsewhere"),
             Error::Copied(_) => target(Exit::Failed, "receive all of it anew elsewhere"),
             Error::Forgotten(_) => {
-                let remedy = "its snapshot, which is to be kept until the next stream came, is gone \
-                              or another one: receive all of it anew elsewhere";
+                let remedy = "its snapshot, which is to be kept until the next stream came, is \
+                              gone or another one: receive all of it anew elsewhere";
                 target(Exit::Failed, remedy)
             }
             Error::More => {

@@ -9,6 +9,7 @@ use clap::Args;
 use esker::Kind;
 use esker_image::pack::{Meta, NodeId, Options, Packed, Packer};
 use esker_image::{Cache, Image};
+use esker_volume::stream::OWN;
 
 use super::pack::tell;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
@@ -146,7 +147,11 @@ impl Repack {
         output: &Output,
     ) -> Outcome<(Gathered, Packed)> {
         let failed = |error| failure(error, output);
-        let rules = self.choosing.rules()?;
+        let mut rules = self.choosing.rules()?;
+        if !self.rewriting.plan(&rules)?.changes_nothing() {
+            // It is another tree than was received.
+            rules.leave_out(OWN);
+        }
         let plan = self.rewriting.plan(&rules)?;
         let total = Total::default();
         total.set(image.root().statistics.file_bytes);

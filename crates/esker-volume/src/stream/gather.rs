@@ -1,8 +1,8 @@
-//! The names of a tree, gathered before they are compared: some 100 bytes for each.
+//! The names of a tree, gathered before they are compared: some 170 bytes for each.
 //!
 //! Above: `send`. Invariant: two trees with one hash have the same names for the same inodes with the same attributes,
-//! and so, as every change of an inode moves its ctime, the same bytes. Walks go in the order of names, whatever order a home lists them in, and leave out what
-//! a receiver keeps in the root.
+//! and so, as every change of an inode moves its ctime, the same bytes. Walks go in the order of names, whatever order
+//! a home lists them in, and leave out what a receiver keeps in the root.
 
 use std::collections::{HashMap, HashSet};
 
