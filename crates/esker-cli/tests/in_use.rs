@@ -199,7 +199,7 @@ fn a_mount_tells_how_it_fares() {
     assert!(all["written"]["plain"].as_u64() >= Some(3 << 20), "{all}");
     assert!(all["written"]["all"].as_u64() > all["written"]["blocks"].as_u64(), "{all}");
     let segments = &all["segments"];
-    let kinds = ["free", "log", "tables", "named", "bad", "superblocks"];
+    let kinds = ["free", "log", "tables", "moved", "named", "bad", "superblocks"];
     let sum: u64 = kinds.iter().map(|key| segments[key].as_u64().expect("a number")).sum();
     assert_eq!(Some(sum), segments["count"].as_u64(), "{all}");
     let operations = all["operations"].as_array().expect("a list");

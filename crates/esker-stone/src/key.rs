@@ -53,6 +53,8 @@ pub mod kind {
     pub const RULE: u8 = 44;
     /// Snapshots that rules have made, in the root of a volume.
     pub const MADE: u8 = 45;
+    /// Segments that were begun for blocks that are moved, in the log of a volume.
+    pub const BEGUN: u8 = 50;
 }
 
 fn key(kind: u8, ino: Ino, rest: &[u8]) -> Vec<u8> {

@@ -346,7 +346,8 @@ impl<'a, D: Device> Checking<'a, D> {
         let segments = self.stack.volume.segments();
         for row in segments.rows() {
             let found = live.remove(&row.number).unwrap_or(0);
-            let used = matches!(row.condition, Condition::Log | Condition::Tables);
+            let used =
+                matches!(row.condition, Condition::Log | Condition::Tables | Condition::Moved);
             if row.live != found || (!used && found > 0) {
                 self.findings.push(Finding::Live(row.number));
             }

@@ -4,7 +4,7 @@
 //! Above: homes, as a [`Source`]. Below: `log`, `stack`. Invariant: readers see a commit whole and safe, or
 //! not at all; a source is asked again from its beginning when a segment or a barrier fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::thread;
 
@@ -27,7 +27,7 @@ use crate::limits::{PART_LEN, PIECES, ROWS_PAGE_LEN};
 use crate::log::{Log, flags, may_relocate};
 use crate::part::{PartHead, append_page};
 use crate::recent::{END, Run};
-use crate::rows::{Live, Move, Numbers, Orphan, Refs};
+use crate::rows::{Begun, Live, Move, Numbers, Orphan, Refs};
 use crate::stack::State;
 use crate::volume::Volume;
 
@@ -532,11 +532,40 @@ impl<D: Device> Writer<'_, D> {
                 *self.lives.entry(segment).or_default() -= i64::from(row.stored);
             }
         }
+        self.tell_moved()?;
         for (segment, change) in std::mem::take(&mut self.lives) {
             let live = self.volume.segments().live(segment);
             let bytes = live.checked_add_signed(change).ok_or(Damage::Segment)?;
             self.delta.lives.push(Live { segment, bytes });
         }
+        Ok(())
+    }
+
+    /// Says where blocks are that were moved before the last barrier, and that are still needed after this commit.
+    fn tell_moved(&mut self) -> Result<()> {
+        let stack = self.volume.stack(self.state);
+        let known: BTreeMap<_, _> =
+            self.delta.refs.iter().map(|row| (row.block, row.bytes)).collect();
+        let carried: BTreeSet<_> = self.delta.moves.iter().map(|row| row.block).collect();
+        let mut to = BTreeSet::new();
+        for moved in self.log.moving.tell() {
+            if carried.contains(&moved.block) {
+                continue;
+            }
+            let bytes = known.get(&moved.block).copied();
+            if bytes.map_or_else(|| stack.refs(moved.block).map(|row| row.bytes), Ok)? == 0 {
+                continue;
+            }
+            let row = stack.block_row(moved.block)?;
+            let (from, _) = stack.whereabouts(moved.block, &row)?;
+            *self.lives.entry(from).or_default() -= i64::from(row.stored);
+            *self.lives.entry(moved.to).or_default() += i64::from(row.stored);
+            to.insert(moved.to);
+            self.delta.moves.push(moved);
+        }
+        let segments = self.volume.segments();
+        let begun = |segment| Some(Begun { segment, physical: segments.find(segment)? });
+        self.delta.begun = to.into_iter().filter_map(begun).collect();
         Ok(())
     }
 
@@ -600,6 +629,7 @@ impl<D: Device> Volume<D> {
         self.writable()?;
         let mut log = self.log();
         self.prepare(&mut log)?;
+        self.migrate(&mut log);
         self.write(&mut log, source, around)?;
         self.commits.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -616,6 +646,9 @@ impl<D: Device> Volume<D> {
         let mut tries = 0;
         loop {
             let (outcome, failed) = self.attempt(log, source);
+            if outcome.is_err() {
+                self.forget_moved(log);
+            }
             match outcome {
                 Ok(delta) => {
                     let mut delta = Some(delta);
@@ -694,6 +727,7 @@ impl<D: Device> Volume<D> {
     /// Shows readers what is safe now.
     fn publish(&self, log: &mut Log, delta: Delta) -> Result<()> {
         (log.sequence, log.safe) = (log.tried, log.tried);
+        log.moving.told();
         self.counts.add(Count::Commits, 1);
         let mut state = self.state_mut();
         let mut segments = self.segments_mut();

@@ -17,7 +17,7 @@ use esker_stone::{Measure, Unsupported, groups};
 
 use crate::error::Result;
 use crate::limits::{GROUP_LEN, GROUP_ROWS};
-use crate::rows::{Counter, Live, Move, Orphan, Refs};
+use crate::rows::{Begun, Counter, Live, Move, Orphan, Refs};
 
 /// The rows of a commit.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +36,8 @@ pub struct Delta {
     pub refs: Vec<Refs>,
     /// Blocks that were moved.
     pub moves: Vec<Move>,
+    /// Segments that were begun for these.
+    pub begun: Vec<Begun>,
     /// Keys of what is gone.
     pub gone: Vec<Vec<u8>>,
     /// Needed bytes of segments.
@@ -105,6 +107,7 @@ impl Delta {
         self.extents.sort_by_key(|row| (row.ino, row.start));
         self.refs.sort_by_key(|row| row.block);
         self.moves.sort_by_key(|row| row.block);
+        self.begun.sort_by_key(|row| row.segment);
         self.gone.sort();
         self.gone.dedup();
         self.lives.sort_by_key(|row| row.segment);
@@ -126,6 +129,7 @@ impl Delta {
         to.rows(&self.extents, |row| 16 + 16 * pieces(row), |rows| Extents::encode(rows, m));
         to.numbers(&self.refs, m);
         to.numbers(&self.moves, m);
+        to.numbers(&self.begun, m);
         to.rows(&self.gone, Vec::len, |rows| gone::encode(rows, m));
         to.numbers(&self.lives, m);
         to.numbers(&self.orphans, m);
@@ -185,6 +189,7 @@ impl Delta {
             }
             kind::REFS => self.refs.extend(numbers::decode::<3, Refs>(bytes)?),
             kind::MOVE => self.moves.extend(numbers::decode::<5, Move>(bytes)?),
+            kind::BEGUN => self.begun.extend(numbers::decode::<2, Begun>(bytes)?),
             kind::GONE => self.gone.extend(gone::decode(bytes)?),
             kind::LIVE => self.lives.extend(numbers::decode::<2, Live>(bytes)?),
             kind::ORPHAN => self.orphans.extend(numbers::decode::<1, Orphan>(bytes)?),

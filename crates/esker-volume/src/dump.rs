@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::error::{Damage, Error, Result};
 use crate::limits::{SUPERBLOCK_STEP, SUPERBLOCKS_MAX};
 use crate::merge::rows;
-use crate::part::{LOG, PartHead};
+use crate::part::{LOG, MOVED, PartHead};
 use crate::recent::END;
 use crate::segments::Physical;
 use crate::superblock::Superblock;
@@ -143,7 +143,11 @@ impl<D: Device> Volume<D> {
             while let Some(head) = self.head_at(row.physical, at)? {
                 // What a stretch held in an earlier life may still be there behind what it holds now.
                 let now = if head.segment == row.number { "" } else { " (earlier)" };
-                let what = if head.kind == LOG { "commit" } else { "tables" };
+                let what = match head.kind {
+                    LOG => "commit",
+                    MOVED => "moved",
+                    _ => "tables",
+                };
                 each(format!(
                     "segment {} at {at}{now}: {what} {}, part {}, {} bytes, {} blocks, {:016x}",
                     head.segment, head.sequence, head.part, head.len, head.slots, head.checksum
@@ -164,7 +168,7 @@ impl<D: Device> Volume<D> {
             return Ok(());
         };
         each(format!("{head:?}"));
-        if head.kind == LOG {
+        if matches!(head.kind, LOG | MOVED) {
             each(format!("{:#?}", self.rows_of(physical, &head)?));
         }
         Ok(())

@@ -248,6 +248,8 @@ impl<U: Store, D: Device> Kept<U, D> {
 
     /// Writes a closed layer, and takes it out from between.
     fn try_lay_down(&self, layer: &Layer<U, D>) -> core::result::Result<(), Error> {
+        let waiting = self.waiting().0;
+        self.volume.expect(waiting.saturating_add(self.promised().kept()));
         let dirty = layer.dirty();
         let (view, below) = (&layer.overlay, &*self.volume);
         let told = Told { dirty: &dirty, view, below, numbers: layer.numbers() };

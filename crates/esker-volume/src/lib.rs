@@ -18,6 +18,7 @@
 //! | differences.rs, changes.rs | how two moments differ, as rows and as paths |
 //! | room.rs, fold.rs | how much more fits, and making room |
 //! | base.rs, lay.rs | an image below; laying a new volume over one |
+//! | choose.rs, migrate.rs | which segments are emptied while others write, and doing it |
 //! | recovery.rs, mkfs.rs, alter.rs | finding everything again; the first commit; another size or name |
 //! | recover/ | what is left of a volume that is damaged |
 //! | stream/ | a snapshot, or how two differ, sent and received |
@@ -37,6 +38,7 @@ mod alter;
 pub mod base;
 mod changes;
 mod check;
+mod choose;
 mod commit;
 mod cost;
 mod counts;
@@ -55,6 +57,7 @@ mod leaf;
 pub mod limits;
 mod log;
 mod merge;
+mod migrate;
 pub mod mkfs;
 pub mod moment;
 mod parity;

@@ -7,6 +7,7 @@
 use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{NEXT, UNIT_MAX};
+use crate::migrate::Moving;
 use crate::part::{LAST, LOG, MAGIC, PartHead};
 use crate::segments::{Condition, Physical, Segments};
 use crate::superblock::{PAGES, Superblock};
@@ -81,6 +82,8 @@ pub(crate) struct Log {
     pub idle: Vec<Physical>,
     /// Where tables go: the segment, and the offset in it.
     pub tables: Option<(Physical, u64)>,
+    /// Blocks that are on their way to other segments.
+    pub moving: Moving,
     /// Whether nothing was written yet since opening.
     pub fresh: bool,
     /// Whether the superblock that counts says that nothing lies behind the end of the log.
@@ -140,6 +143,7 @@ impl<D: Device> Volume<D> {
     /// A barrier: what was written is safe.
     pub(crate) fn barrier(&self, log: &mut Log) -> Result<()> {
         self.device.flush()?;
+        log.moving.barrier();
         let place = (log.physical, log.segment, log.at, log.slot);
         log.good = Good::new(log.before, log.next, place);
         Ok(())
@@ -299,6 +303,7 @@ impl<D: Device> Volume<D> {
         *part = self.device.submit(self.place(log.physical) + log.at, std::mem::take(part))?;
         let end = log.at + len;
         log.at = if self.shape.incompatible & PAGES != 0 { behind(end, len) } else { end };
+        log.moving.wrote(len);
         log.slot += head.slots;
         log.before = name;
         Ok(())

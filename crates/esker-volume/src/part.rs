@@ -21,6 +21,8 @@ pub const LOG: u32 = 1;
 pub const TABLES: u32 = 2;
 /// Parity of a part of tables.
 pub const PARITY: u32 = 3;
+/// Blocks that were moved.
+pub const MOVED: u32 = 4;
 /// The last part of its commit.
 pub const LAST: u32 = 1;
 

@@ -159,6 +159,7 @@ impl Recent {
         }
         let rows = delta.inodes.len() + delta.names.len() + delta.places.len() + delta.xattrs.len();
         let more = delta.gone.len() + delta.refs.len() + delta.blocks.len() + delta.extents.len();
+        let more = more + delta.moves.len();
         let strings: usize = delta.names.iter().map(|row| 3 * row.name.len()).sum();
         let values: usize = delta.xattrs.iter().map(|row| row.value.len()).sum();
         self.bytes += (rows + more) * ENTRY_LEN + strings + values;

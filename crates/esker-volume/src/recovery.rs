@@ -7,10 +7,14 @@ use crate::commit::absorb;
 use crate::delta::Delta;
 use crate::device::{Device, Fault};
 use crate::error::{Damage, Error, Result};
-use crate::limits::{NEXT, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX};
+use crate::limits::{
+    NEXT, NUMBER_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX,
+};
 use crate::log::{Good, Log, hold, named, next_page};
+use crate::migrate::Moving;
 use crate::part::{LOG, MAGIC, PartHead};
 use crate::root;
+use crate::rows::Begun;
 use crate::segments::{Condition, Physical, Segments};
 use crate::settle::idle;
 use crate::stack::State;
@@ -249,6 +253,28 @@ impl<D: Device> Walk<'_, D> {
         self.superblock.closed != 0 && self.superblock.closed == end
     }
 
+    /// Applies a commit. Segments below `known` are those that the root knows; what something was moved to since was
+    /// not `idle`.
+    fn replay(
+        &self,
+        parts: std::ops::Range<usize>,
+        known: u64,
+        (state, segments): (&mut State, &mut Segments),
+        idle: &mut Vec<Physical>,
+    ) -> Result<()> {
+        let mut delta = Delta::default();
+        for part in &self.parts[parts] {
+            read_rows(self.device, &self.superblock, part, &mut delta)?;
+        }
+        for row in std::mem::take(&mut delta.begun) {
+            idle.retain(|&one| segments.get(one).is_none_or(|own| own.number != row.segment));
+            begin_moved(segments, row, known)?;
+        }
+        // What was needed of a segment that was given away since does not count any more.
+        delta.lives.retain(|row| segments.find(row.segment).is_some());
+        absorb(state, segments, delta)
+    }
+
     /// The newest commit that anything near the end of the log says was safe: parts behind one whose head is damaged,
     /// and what lies in the place of such a part.
     fn told_near_end(&self) -> Result<u64> {
@@ -312,6 +338,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         superblock.may_be_written()?;
     }
     let (mut state, mut segments) = root_of(&device, &superblock)?;
+    let known = segments.next_number();
     let mut walk = Walk { device: &device, superblock, proven, parts: Vec::new() };
     walk.run()?;
     walk.doubt()?;
@@ -338,15 +365,9 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     empty(&mut segments, segment)?;
     hold(&mut segments, &next)?;
     let needed = since.iter().copied().chain([Physical(superblock.root_physical)]).collect();
-    let idle = idle(&segments, &needed);
+    let mut idle = idle(&segments, &needed);
     for parts in commits {
-        let mut delta = Delta::default();
-        for part in &walk.parts[parts] {
-            read_rows(&device, &superblock, part, &mut delta)?;
-        }
-        // What was needed of a segment that was given away since does not count any more.
-        delta.lives.retain(|row| segments.find(row.segment).is_some());
-        absorb(&mut state, &mut segments, delta)?;
+        walk.replay(parts, known, (&mut state, &mut segments), &mut idle)?;
     }
     // Numbers that were given out and lost are not given out again.
     let skip = segments.next_number() + u64::from(superblock.segments());
@@ -375,6 +396,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         round: None,
         idle,
         tables: None,
+        moving: Moving::default(),
         fresh: true,
         closed,
     };
@@ -409,6 +431,23 @@ fn begin(segments: &mut Segments, part: &Part) -> Result<()> {
         return Err(Damage::Segment.into());
     }
     segments.begin(part.physical, part.head.segment, Condition::Log);
+    Ok(())
+}
+
+/// A segment that was begun for blocks that were moved. Those before `known` the root knows, or they were given away
+/// since.
+fn begin_moved(segments: &mut Segments, row: Begun, known: u64) -> Result<()> {
+    match segments.find(row.segment) {
+        Some(physical) if physical == row.physical => return Ok(()),
+        Some(_) => return Err(Damage::Segment.into()),
+        None if row.segment < known => return Ok(()),
+        None => {}
+    }
+    let found = segments.get(row.physical).ok_or(Damage::Segment)?;
+    if row.segment >= NUMBER_MAX || found.condition != Condition::Free {
+        return Err(Damage::Segment.into());
+    }
+    segments.begin(row.physical, row.segment, Condition::Moved);
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::leaf::Leaf;
 use crate::limits::ROWS_LEN;
 use crate::log::Log;
-use crate::segments::{Condition, Segments};
+use crate::segments::{Condition, Segment, Segments};
 use crate::settle::idle;
 use crate::stack::{Stack, State};
 use crate::volume::Volume;
@@ -80,6 +80,11 @@ impl<D: Device> Volume<D> {
         self.room.load(Ordering::Acquire)
     }
 
+    /// So many bytes were admitted and wait to be written.
+    pub(crate) fn expect(&self, bytes: u64) {
+        self.waiting.store(bytes, Ordering::Release);
+    }
+
     /// Measures it, whenever it may be another.
     pub(crate) fn measure_room(&self, state: &State, segments: &Segments) {
         let kept = self.kept_back(state) + SPARE;
@@ -122,6 +127,7 @@ impl<D: Device> Volume<D> {
             return Ok(());
         }
         self.moments.let_go();
+        self.forget_moved(&mut log);
         match self.reclaim_all(&mut log, wanted) {
             Err(Error::NoSpace) => {}
             done => done?,
@@ -136,7 +142,9 @@ impl<D: Device> Volume<D> {
     fn dead(&self) -> u64 {
         let segments = self.segments();
         let rows = segments.rows().iter();
-        let used = rows.filter(|row| matches!(row.condition, Condition::Log | Condition::Tables));
+        let used = rows.filter(|row| {
+            matches!(row.condition, Condition::Log | Condition::Tables | Condition::Moved)
+        });
         used.map(|row| self.shape.segment_room.saturating_sub(row.live)).sum()
     }
 
@@ -161,14 +169,17 @@ impl<D: Device> Volume<D> {
         Ok(())
     }
 
-    /// One round, where there is little room: so that it is made while others write, and not all at once. What it
-    /// moves is bounded, and must be worth it.
+    /// One round, where there is little room and commits do not make any by themselves: so that it is made while others
+    /// write, and not all at once. What it moves is bounded, and must be worth it.
     ///
     /// # Errors
     /// What the device says.
     pub fn reclaim_in_time(&self) -> Result<()> {
         let stretches = u64::from(self.shape().segments());
-        if self.is_writable() && self.room() < stretches / 16 * self.shape.segment_room {
+        if self.is_writable()
+            && !self.migrates()
+            && self.room() < stretches / 16 * self.shape.segment_room
+        {
             let mut log = self.log();
             self.prepare(&mut log)?;
             let segment = self.shape.segment_room;
@@ -183,7 +194,8 @@ impl<D: Device> Volume<D> {
     /// Bytes in segments of blocks that nobody needs.
     fn needless(&self, log: &Log) -> u64 {
         let segments = self.segments();
-        let sealed = segments.rows().iter().filter(|row| row.condition == Condition::Log);
+        let blocks = |row: &&Segment| matches!(row.condition, Condition::Log | Condition::Moved);
+        let sealed = segments.rows().iter().filter(blocks);
         let sealed = sealed.filter(|row| !log.since.contains(&row.physical));
         sealed.map(|row| self.shape.segment_room.saturating_sub(row.live)).sum()
     }
@@ -212,7 +224,9 @@ impl<D: Device> Volume<D> {
             let sealed = segments.rows().iter().filter(|row| {
                 let few = row.live > 0 && row.live < room / 64 * worth;
                 // The log is needed itself as long as it is not settled.
-                row.condition == Condition::Log && !since.contains(&row.physical) && few
+                matches!(row.condition, Condition::Log | Condition::Moved)
+                    && !since.contains(&row.physical)
+                    && few
             });
             let all: Vec<_> = sealed.map(|row| (row.live, row.number)).collect();
             // They are free once it was settled.
@@ -235,22 +249,11 @@ impl<D: Device> Volume<D> {
 
 impl<D: Device> Stack<'_, D> {
     /// Blocks that somebody needs and that lie in one of these segments, wherever they were born.
-    fn blocks_in(&self, segments: &BTreeSet<u64>) -> Result<Vec<BlockName>> {
+    pub(crate) fn blocks_in(&self, segments: &BTreeSet<u64>) -> Result<Vec<BlockName>> {
         let mut known = BTreeSet::new();
         let state = self.state;
         for &segment in segments {
-            let name = |slot| BlockName { segment, slot };
-            self.leaves_from(&key::block(kind::BLOCK, segment, 0), &mut |leaf| match leaf {
-                Leaf::Blocks(rows) if rows.segment() == segment => {
-                    known.extend(rows.iter().map(|(slot, _)| name(slot)));
-                    true
-                }
-                Leaf::Blocks(rows) => rows.segment() < segment,
-                _ => false,
-            })?;
-            for own in state.news() {
-                known.extend(own.blocks.range(name(0)..=name(u32::MAX)).map(|(&name, _)| name));
-            }
+            known.extend(self.born_in(segment)?);
         }
         self.leaves_from(&key::block(kind::MOVE, 0, 0), &mut |leaf| match leaf {
             Leaf::Moves(rows) => {
@@ -281,7 +284,7 @@ impl<D: Device> Stack<'_, D> {
 
 /// Stretches of which somebody needs something: how many bytes, of how many that can be used, of which `room` is
 /// filled in each.
-pub(crate) fn usage(rows: &[crate::segments::Segment], room: u64, kept: usize) -> (u64, u64) {
+pub(crate) fn usage(rows: &[Segment], room: u64, kept: usize) -> (u64, u64) {
     let usable =
         rows.iter().filter(|row| !matches!(row.condition, Condition::Home | Condition::Bad));
     let total = usable.clone().count().saturating_sub(kept + SPARE) as u64 * room;

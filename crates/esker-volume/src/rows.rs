@@ -7,6 +7,8 @@ use esker_stone::key::kind;
 use esker_stone::rows::extents::BlockName;
 use esker_stone::rows::numbers::NumberRow;
 
+use crate::segments::Physical;
+
 type Result<T> = esker_stone::Result<T>;
 
 fn short(number: u64) -> Result<u32> {
@@ -114,6 +116,28 @@ impl NumberRow<2> for Live {
 
     fn from_numbers([segment, bytes]: [u64; 2]) -> Result<Self> {
         Ok(Self { segment, bytes })
+    }
+}
+
+/// A segment that was begun for blocks that are moved, and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Its number.
+    pub segment: u64,
+    /// Its stretch.
+    pub physical: Physical,
+}
+
+impl NumberRow<2> for Begun {
+    const KIND: u8 = kind::BEGUN;
+    const KEYS: usize = 1;
+
+    fn numbers(&self) -> [u64; 2] {
+        [self.segment, self.physical.0.into()]
+    }
+
+    fn from_numbers([segment, physical]: [u64; 2]) -> Result<Self> {
+        Ok(Self { segment, physical: Physical(short(physical)?) })
     }
 }
 

@@ -29,10 +29,13 @@ pub enum Condition {
     Home,
     /// Named as the one where the log goes on.
     Next,
+    /// Blocks that were moved.
+    Moved,
 }
 
 impl Condition {
-    const ALL: [Self; 6] = [Self::Free, Self::Log, Self::Tables, Self::Bad, Self::Home, Self::Next];
+    const ALL: [Self; 7] =
+        [Self::Free, Self::Log, Self::Tables, Self::Bad, Self::Home, Self::Next, Self::Moved];
 }
 
 /// A stretch and what is known of it.
@@ -163,17 +166,23 @@ impl Segments {
     /// How many are free.
     #[must_use]
     pub fn free(&self) -> usize {
-        self.rows.iter().filter(|row| row.condition == Condition::Free).count()
+        self.free_rows().count()
     }
 
-    /// Takes a free stretch, the next in turn.
+    /// Takes a free stretch: of those that were begun least often the next in turn.
     pub fn take(&mut self, condition: Condition) -> Option<Physical> {
+        let least = self.free_rows().map(|row| row.erases).min()?;
         let count = self.rows.len();
-        let order = (0..count).map(|step| (self.turn + step) % count);
-        let found = order.into_iter().find(|&at| self.rows[at].condition == Condition::Free)?;
+        let mut order = (0..count).map(|step| (self.turn + step) % count);
+        let fits = |row: &Segment| row.condition == Condition::Free && row.erases == least;
+        let found = order.find(|&at| fits(&self.rows[at]))?;
         self.turn = found + 1;
         self.rows[found].condition = condition;
         Some(Physical(found as u32))
+    }
+
+    fn free_rows(&self) -> impl Iterator<Item = &Segment> {
+        self.rows.iter().filter(|row| row.condition == Condition::Free)
     }
 
     /// Gives a stretch a number and a use.

@@ -27,7 +27,7 @@ use crate::rows::Numbers;
 use crate::segments::{Condition, Physical, Segments};
 use crate::snapshots::{Shared, place};
 use crate::stack::State;
-use crate::superblock::{BASE, RULES, SNAPSHOTS, Superblock};
+use crate::superblock::{BASE, MOVED, RULES, SNAPSHOTS, Superblock};
 use crate::volume::Volume;
 
 /// Bytes that a leaf takes in the page above it, at most.
@@ -330,7 +330,8 @@ fn release(segments: &mut Segments, number: u64, bytes: u64) -> Result<()> {
 /// Stretches that nobody needs.
 pub(crate) fn idle(segments: &Segments, keep: &BTreeSet<Physical>) -> Vec<Physical> {
     let idle = segments.rows().iter().filter(|row| {
-        let condition = matches!(row.condition, Condition::Log | Condition::Tables);
+        let condition =
+            matches!(row.condition, Condition::Log | Condition::Tables | Condition::Moved);
         condition && row.live == 0 && !keep.contains(&row.physical)
     });
     idle.map(|row| row.physical).collect()
@@ -485,6 +486,15 @@ impl<D: Device> Volume<D> {
     /// A step in which tables are laid anew so.
     pub(crate) fn settle_by<'a>(&'a self, log: &'a mut Log, steps: Steps<'_, 'a, D>) -> Result<()> {
         self.begin_round(log);
+        self.settle_nothing(log, steps)
+    }
+
+    /// The same, whether a round is under way or not.
+    pub(crate) fn settle_nothing<'a>(
+        &'a self,
+        log: &'a mut Log,
+        steps: Steps<'_, 'a, D>,
+    ) -> Result<()> {
         let before = log.tables;
         let table_len = self.table_len_of(&self.state());
         let mut settling =
@@ -563,18 +573,20 @@ impl<'a, D: Device> Settling<'a, D> {
     fn keep(&self, since: usize) -> BTreeSet<Physical> {
         let open = self.log.tables.map(|(physical, _)| physical);
         let log = self.log.since.iter().skip(since).copied();
-        log.chain([self.log.physical]).chain(open).collect()
+        let moved = self.log.moving.held(&self.volume.segments());
+        log.chain([self.log.physical]).chain(open).chain(moved).collect()
     }
 
     fn written(&mut self, steps: Steps<'_, 'a, D>) -> Result<Written> {
         let volume = self.volume;
         let state = volume.state();
-        let Some(round) = self.log.round.clone() else { return Err(Damage::Table.into()) };
+        let round = self.log.round.clone();
+        let from = round.as_ref().map(|round| round.cursor.clone()).unwrap_or_default();
         let Step { tables, old, shared, cursor, numbers, orphans, sweeping } =
-            steps(self, &state, &round.cursor)?;
+            steps(self, &state, &from)?;
         // When the round is over the log begins where it did.
-        let (base, since) =
-            if cursor.is_none() { (round.begin, round.since) } else { (self.log.superblock, 0) };
+        let over = round.filter(|_| cursor.is_none()).map(|round| (round.begin, round.since));
+        let (base, since) = over.unwrap_or((self.log.superblock, 0));
         let was = self.log.superblock.root()?;
         let mut segments = volume.segments().clone();
         for table in &old {
@@ -630,7 +642,7 @@ impl<'a, D: Device> Settling<'a, D> {
             generation: log.superblock.generation + 1,
             epoch: log.epoch,
             proven: log.sequence,
-            incompatible: features(&new, base.incompatible),
+            incompatible: features(&new, &segments, base.incompatible),
             ..base.with_root(physical.0, &page).closed_at(0)
         };
         Ok(Written { new, segments, free, idle, superblock, cursor })
@@ -638,10 +650,12 @@ impl<'a, D: Device> Settling<'a, D> {
 }
 
 /// The flags of a volume like this.
-fn features(state: &State, others: u64) -> u64 {
+fn features(state: &State, segments: &Segments, others: u64) -> u64 {
     let kept = !state.snapshots.is_empty() || state.sweeping;
     let rules = !state.rules.is_empty() || !state.made.is_empty();
-    let own = if kept { SNAPSHOTS } else { 0 } | if rules { RULES } else { 0 };
-    let base = if state.base.is_some() { BASE } else { 0 };
-    (others & !(SNAPSHOTS | RULES | BASE)) | own | base
+    let moved = segments.rows().iter().any(|row| row.condition == Condition::Moved);
+    let of = |is: bool, flag: u64| if is { flag } else { 0 };
+    let base = of(state.base.is_some(), BASE);
+    let own = of(kept, SNAPSHOTS) | of(rules, RULES) | of(moved, MOVED) | base;
+    (others & !(SNAPSHOTS | RULES | MOVED | BASE)) | own
 }

@@ -25,8 +25,10 @@ pub const RULES: u64 = 2;
 pub const BASE: u64 = 4;
 /// The feature without which parts would not be found that begin at the next page.
 pub const PAGES: u64 = 8;
+/// The feature without which segments of blocks that were moved would be taken for something else.
+pub const MOVED: u64 = 16;
 /// Features without which a volume is not understood, and that are known here.
-const KNOWN: u64 = SNAPSHOTS | RULES | BASE | PAGES;
+const KNOWN: u64 = SNAPSHOTS | RULES | BASE | PAGES | MOVED;
 /// The feature without which what is written behind a log that was closed would not be looked for.
 pub const CLOSED: u64 = 1;
 /// The home that it is of.

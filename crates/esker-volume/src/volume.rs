@@ -89,6 +89,8 @@ pub struct Volume<D> {
     pub(crate) log: Mutex<Log>,
     /// Bytes that can surely be written.
     pub(crate) room: AtomicU64,
+    /// Bytes that were admitted and wait to be written, when somebody looked last.
+    pub(crate) waiting: AtomicU64,
     /// Bytes that nobody needed when no more room could be made.
     pub(crate) exhausted: AtomicU64,
     /// How many snapshots were deleted since opening.
@@ -131,6 +133,7 @@ impl<D: Device> Volume<D> {
             state: RwLock::new(state),
             log: Mutex::new(log),
             room: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
             exhausted: AtomicU64::new(NEVER),
             deleted: AtomicU64::new(0),
             scrubbed,

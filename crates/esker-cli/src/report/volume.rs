@@ -25,10 +25,11 @@ const WORN_MAX: usize = 20;
 const BARS_HEIGHT: usize = 140;
 
 /// Conditions, what they are called, and a hue; grey where there is none.
-const CONDITIONS: [(Condition, &str, Option<u32>); 6] = [
+const CONDITIONS: [(Condition, &str, Option<u32>); 7] = [
     (Condition::Free, "free", None),
     (Condition::Log, "log", Some(212)),
     (Condition::Tables, "tables", Some(130)),
+    (Condition::Moved, "moved", Some(178)),
     (Condition::Next, "next of the log", Some(275)),
     (Condition::Home, "superblocks", Some(40)),
     (Condition::Bad, "failed", Some(0)),
@@ -155,8 +156,10 @@ fn square(cell: &[Segment], room: u64, (x, y, side): (usize, usize, usize)) -> S
 /// How many segments are how full.
 fn fullness(rows: &[Segment], room: u64) -> String {
     let mut counts = [0; TENTHS];
-    let used =
-        rows.iter().filter(|row| matches!(row.condition, Condition::Log | Condition::Tables));
+    let is_used = |row: &&Segment| {
+        matches!(row.condition, Condition::Log | Condition::Tables | Condition::Moved)
+    };
+    let used = rows.iter().filter(is_used);
     for row in used {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "up to ten")]
         let at = (share(row.live, room) * TENTHS as f64) as usize;
@@ -164,7 +167,7 @@ fn fullness(rows: &[Segment], room: u64) -> String {
     }
     let name = |at: usize| format!("{}-{} %", at * 100 / TENTHS, (at + 1) * 100 / TENTHS);
     let bars: Vec<_> = counts.iter().enumerate().map(|(at, &count)| (name(at), count)).collect();
-    let title = "How much of segments of the log and of tables is needed";
+    let title = "How much of segments of the log, of moved blocks and of tables is needed";
     format!("<h2>{title}</h2>\n{}", chart("fullness", title, &bars))
 }
 

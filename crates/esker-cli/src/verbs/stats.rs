@@ -76,7 +76,7 @@ fn words(name: &str, all: &Value) -> String {
     rows.push(("room", format!("{size}, {used} used, {free} free, {} inodes", all["inodes"])));
     let own = &all["segments"];
     if own.is_object() {
-        let state = ["free", "log", "tables", "named", "bad", "superblocks"];
+        let state = ["free", "log", "tables", "moved", "named", "bad", "superblocks"];
         let state = state.map(|key| format!("{} {key}", own[key]));
         let len = bytes(own, "len");
         rows.push(("segments", format!("{} of {len}: {}", own["count"], state.join(", "))));

@@ -45,6 +45,7 @@ fn described(path: &Path, volume: &Volume<FileDevice>) -> Value {
         "free_segments": count(volume, Condition::Free),
         "log_segments": count(volume, Condition::Log),
         "table_segments": count(volume, Condition::Tables),
+        "moved_segments": count(volume, Condition::Moved),
         "bad_segments": count(volume, Condition::Bad),
         "block": shape.block_len,
         "compress": setting.codec.name(),
@@ -82,6 +83,7 @@ pub fn stats(path: &Path, volume: &Volume<FileDevice>) -> Value {
             "free": of(Condition::Free),
             "log": of(Condition::Log),
             "tables": of(Condition::Tables),
+            "moved": of(Condition::Moved),
             "named": of(Condition::Next),
             "bad": of(Condition::Bad),
             "superblocks": of(Condition::Home),
@@ -126,7 +128,7 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
 }
 
 /// Features without which a volume is not understood, by their bits.
-const INCOMPATIBLE: [&str; 4] = ["snapshots", "rules", "base", "pages"];
+const INCOMPATIBLE: [&str; 5] = ["snapshots", "rules", "base", "pages", "moved"];
 /// Those without which a volume may only be read, by their bits.
 const READ_COMPATIBLE: [&str; 1] = ["closed"];
 
@@ -171,11 +173,12 @@ pub fn info(path: &Path, bases: &[PathBuf], json: bool) -> Outcome<String> {
         (
             "segments",
             format!(
-                "{} of {}: {} free, {} log, {} tables, {} bad",
+                "{} of {}: {} free, {} log, {} moved, {} tables, {} bad",
                 all["segments"],
                 bytes("segment"),
                 all["free_segments"],
                 all["log_segments"],
+                all["moved_segments"],
                 all["table_segments"],
                 all["bad_segments"]
             ),

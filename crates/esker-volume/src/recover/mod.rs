@@ -32,6 +32,7 @@ use crate::device::Device;
 use crate::error::{Damage, Result};
 use crate::limits::{BLOCK_LEN_MAX, NEXT};
 use crate::log::{Good, Log};
+use crate::migrate::Moving;
 use crate::rows::Numbers;
 use crate::segments::{Physical, Segments};
 use crate::stack::State;
@@ -174,6 +175,7 @@ fn log(superblock: Superblock, sequence: u64) -> Log {
         round: None,
         idle: Vec::new(),
         tables: None,
+        moving: Moving::default(),
         fresh: true,
         closed: false,
     }

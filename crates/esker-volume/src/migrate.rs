@@ -1,0 +1,409 @@
+//! Migration: each commit is preceded by some bytes of the segments of which little is needed, which go to segments of
+//! their own. So room is made in proportion to what is written, and what is written over often is not mixed with what
+//! stays.
+//!
+//! Above: `commit`. Below: `choose` says what and how much. Invariant: where a block lies is told by a commit that is
+//! written behind a barrier behind the block, so whatever a commit says is there; until then, and until superblocks
+//! have forgotten it, it stays where it was.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::Ordering;
+
+use esker_stone::Sealed;
+use esker_stone::key::{self, kind};
+use esker_stone::rows::extents::BlockName;
+use esker_stone::rows::numbers;
+
+use crate::choose::{Ahead, EVEN, GENERATIONS, Victim, victim};
+use crate::counts::Count;
+use crate::delta::Delta;
+use crate::device::{Buffer, Device};
+use crate::error::{Error, Result};
+use crate::leaf::Leaf;
+use crate::limits::PART_LEN;
+use crate::log::Log;
+use crate::part::{MOVED, PartHead, append_page};
+use crate::room::SPARE;
+use crate::rows::Move;
+use crate::segments::{Condition, Physical, Segment, Segments};
+use crate::settle::{Step, idle};
+use crate::stack::Stack;
+use crate::volume::Volume;
+
+/// Bytes that are moved together at least: a part has a head, and ends with a unit.
+const LEAST: u64 = 64 << 10;
+/// Bytes that are moved before a commit at most, for each that was written since the last time, and besides.
+const MOST: (u64, u64) = (8, 2 * LEAST);
+/// Free segments, besides those that are kept back, that moving leaves to whoever writes.
+const LEFT: usize = 1;
+/// Roots that are written in a row to give back what nobody needs: one says so, the next one makes it free.
+const ROOTS: usize = 2;
+/// Segments' worth of room that is owed at most: what could not be made for so long is not made at once.
+const OWED: u64 = 2;
+/// Bytes that a row of a block that is moved takes in a page, at most, and the group around such rows.
+const ROW_LEN: usize = 48;
+const GROUP_LEN: usize = 256;
+
+/// A segment that takes what is moved, and where that goes.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    physical: Physical,
+    segment: u64,
+    at: u64,
+}
+
+/// What is being moved.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Moving {
+    open: [Option<Open>; GENERATIONS],
+    /// Blocks that were laid down since the last barrier.
+    laid: Vec<Move>,
+    /// Those before it: the next commit tells where they are.
+    safe: Vec<Move>,
+    /// How many of these the commit on its way tells of.
+    told: usize,
+    victim: Option<Victim>,
+    /// What is left of it.
+    queue: VecDeque<BlockName>,
+    /// Segments of which everything was moved that can be.
+    done: BTreeSet<u64>,
+    /// Bytes of room that are to be made.
+    owed: u64,
+    /// Bytes that were written since that was reckoned.
+    written: u64,
+}
+
+impl Moving {
+    /// So many bytes of a commit were written.
+    pub const fn wrote(&mut self, len: u64) {
+        self.written += len;
+    }
+
+    /// There was a barrier.
+    pub fn barrier(&mut self) {
+        self.safe.append(&mut self.laid);
+    }
+
+    /// What the next commit is to say.
+    pub fn tell(&mut self) -> Vec<Move> {
+        self.told = self.safe.len();
+        self.safe.clone()
+    }
+
+    /// The commit is safe that says it.
+    pub fn told(&mut self) {
+        self.safe.drain(..std::mem::take(&mut self.told));
+    }
+
+    /// Stretches that hold what nobody was told of yet, or will.
+    pub fn held(&self, segments: &Segments) -> BTreeSet<Physical> {
+        let open = self.open.iter().flatten().map(|open| open.physical);
+        let moves = self.safe.iter().chain(&self.laid);
+        open.chain(moves.filter_map(|row| segments.find(row.to))).collect()
+    }
+}
+
+impl<D: Device> Volume<D> {
+    /// Whether room is made in this way.
+    pub(crate) fn migrates(&self) -> bool {
+        let zones = self.device.geometry().zones;
+        // One of the log, one of tables, and one for each copy of the superblock are written besides.
+        let active = self.shape.copies + 2 + GENERATIONS as u32;
+        let enough = zones.is_none_or(|zones| zones.active == 0 || zones.active >= active);
+        enough && Ahead::is_worth_it(self.segments().rows().len())
+    }
+
+    /// Something failed: what was laid down since the last barrier may not be there.
+    pub(crate) fn forget_moved(&self, log: &mut Log) {
+        log.moving.laid.clear();
+        self.end_moving(log);
+    }
+
+    fn end_moving(&self, log: &mut Log) {
+        for open in std::mem::take(&mut log.moving.open).into_iter().flatten() {
+            self.leave(open.physical);
+        }
+        log.moving.queue.clear();
+        (log.moving.victim, log.moving.done) = (None, BTreeSet::new());
+    }
+
+    /// Stretches that are left as they are: the log, and what was moved and not told.
+    fn held(&self, log: &Log) -> BTreeSet<Physical> {
+        let mut held = log.moving.held(&self.segments());
+        held.extend(log.since.iter().copied().chain([log.physical]));
+        held.extend(log.tables.map(|(physical, _)| physical));
+        held
+    }
+
+    fn ahead(&self, log: &Log) -> Ahead {
+        let kept = self.kept_back(&self.state()) + SPARE;
+        let segments = self.segments();
+        let free = segments.free().saturating_sub(kept);
+        let idle = idle(&segments, &self.held(log)).len();
+        Ahead::new(segments.rows().len(), free, idle)
+    }
+
+    /// Moves as much as is due, before a commit. What fails is left where it is: the commit says so if it fails too.
+    pub(crate) fn migrate(&self, log: &mut Log) {
+        if !self.migrates() {
+            return;
+        }
+        let ahead = self.ahead(log);
+        self.give_back_in_time(log, ahead);
+        let written = std::mem::take(&mut log.moving.written);
+        let pressure = ahead.pressure();
+        let more = written.saturating_mul(pressure) / EVEN;
+        let owed = log.moving.owed.saturating_add(more);
+        log.moving.owed = if pressure == 0 { 0 } else { owed.min(OWED * self.shape.segment_room) };
+        let mut left = MOST.0 * written + MOST.1;
+        while left >= LEAST {
+            match self.move_some(log, left) {
+                Ok(0) => break,
+                Ok(moved) => left = left.saturating_sub(moved),
+                Err(Error::NoSpace) => break,
+                Err(_) => return self.forget_moved(log),
+            }
+        }
+    }
+
+    /// Moves something, at most about so many bytes; how many.
+    fn move_some(&self, log: &mut Log, most: u64) -> Result<u64> {
+        if log.moving.queue.is_empty() && !self.next_victim(log)? {
+            return Ok(0);
+        }
+        let Some(victim) = log.moving.victim else { return Ok(0) };
+        // What is gained is what another segment like it would take besides.
+        let live = victim.segment.live;
+        let dead = self.filled().saturating_sub(live).max(1);
+        // What it takes to gain so much.
+        let due = u128::from(log.moving.owed) * u128::from(live) / u128::from(dead);
+        let due = u64::try_from(due).unwrap_or(u64::MAX);
+        if due < LEAST {
+            return Ok(0);
+        }
+        let moved = self.move_part(log, victim, due.min(most))?;
+        let gained = u128::from(moved) * u128::from(dead) / u128::from(live.max(1));
+        log.moving.owed -= log.moving.owed.min(u64::try_from(gained).unwrap_or(u64::MAX));
+        // What is left may be dead meanwhile.
+        Ok(moved.max(1))
+    }
+
+    /// Begins to empty another segment, if there is one.
+    fn next_victim(&self, log: &mut Log) -> Result<bool> {
+        if log.moving.owed < LEAST / 8 {
+            return Ok(false);
+        }
+        let state = self.state();
+        let held = self.held(log);
+        loop {
+            let found = {
+                let segments = self.segments();
+                log.moving.done.retain(|&number| segments.live(number) > 0);
+                victim(&segments, self.filled(), (&held, &log.moving.done))
+            };
+            let Some(found) = found else { return Ok(false) };
+            let number = found.segment.number;
+            log.moving.done.insert(number);
+            log.moving.queue = match found.segment.condition {
+                Condition::Moved => self.moved_to(number).unwrap_or_default(),
+                _ => self.lying_in_log(&self.stack(&state), &found.segment)?,
+            };
+            log.moving.victim = Some(found);
+            if !log.moving.queue.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Lays down some of what is left of a segment that is being emptied; how many bytes.
+    fn move_part(&self, log: &mut Log, victim: Victim, most: u64) -> Result<u64> {
+        let mut open = self.opened(log, victim.to)?;
+        let state = self.state();
+        let stack = self.stack(&state);
+        let (mut part, mut rows) = (Buffer::from(&[0; PartHead::SIZE][..]), Vec::new());
+        let mut moved = 0;
+        while moved < most {
+            let Some(&block) = log.moving.queue.front() else { break };
+            // What is damaged is left where it is.
+            if let Some(stored) = stack.lying_in(block, victim.segment.number) {
+                let more = stored.bytes.len() + GROUP_LEN + (rows.len() + 1) * ROW_LEN;
+                let len = self.padded(part.len() + more);
+                if len > PART_LEN as u64 || open.at + len > self.shape.segment_room {
+                    break;
+                }
+                let at = open.at + part.len() as u64;
+                let shift = at.wrapping_sub(stored.at);
+                rows.push(Move { block, count: 1, to: open.segment, shift });
+                part.extend_from_slice(&stored.bytes);
+                moved += stored.bytes.len() as u64;
+            }
+            log.moving.queue.pop_front();
+        }
+        if rows.is_empty() {
+            if !log.moving.queue.is_empty() {
+                // There is no room left in it.
+                log.moving.open[victim.to] = None;
+                self.leave(open.physical);
+            }
+            return Ok(0);
+        }
+        self.put_moved(log, &mut open, part, rows)?;
+        log.moving.open[victim.to] = Some(open);
+        Ok(moved)
+    }
+
+    /// Writes a part of blocks that were moved, with rows that say where they are.
+    fn put_moved(
+        &self,
+        log: &mut Log,
+        open: &mut Open,
+        mut part: Buffer,
+        mut rows: Vec<Move>,
+    ) -> Result<()> {
+        let moved = (part.len() - PartHead::SIZE) as u64;
+        rows.sort_by_key(|row| row.block);
+        let writing = self.writing();
+        let page = Sealed::new(&numbers::encode(&rows, writing.measure()), &[], writing.setting)?;
+        let mut head = log.head(self.shape.uuid, (self.now)());
+        (head.segment, head.at, head.kind) = (open.segment, open.at, MOVED);
+        (head.before, head.sequence, head.first_slot) = (0, log.sequence, 0);
+        head.set_rows(&append_page(&mut part, (open.segment, open.at), &page));
+        let len = self.padded(part.len());
+        self.counts.add(Count::Moved, moved);
+        self.counts.add(Count::Rows, part.len() as u64 - moved);
+        self.counts.add(Count::Padding, len - part.len() as u64);
+        part.resize(len as usize);
+        head.seal(&mut part);
+        self.device.submit(self.place(open.physical) + open.at, part)?;
+        open.at += len;
+        log.moving.laid.append(&mut rows);
+        Ok(())
+    }
+
+    /// The segment that takes what is moved as often as that.
+    fn opened(&self, log: &mut Log, to: usize) -> Result<Open> {
+        let least = LEAST.min(self.shape.segment_room / 4);
+        if let Some(open) = log.moving.open[to] {
+            if open.at + least <= self.shape.segment_room {
+                return Ok(open);
+            }
+            log.moving.open[to] = None;
+            self.leave(open.physical);
+        }
+        // What was admitted must still fit, whatever is moved.
+        let kept = (self.kept_back(&self.state()) + SPARE + LEFT) as u64;
+        let waiting = self.waiting.load(Ordering::Acquire).div_ceil(self.filled());
+        let physical = {
+            let mut segments = self.segments_mut();
+            let free = segments.free() as u64 > kept.saturating_add(waiting);
+            let taken = if free { segments.take(Condition::Moved) } else { None };
+            taken.ok_or(Error::NoSpace)?
+        };
+        let segment = match self.begin(physical, Condition::Moved) {
+            Ok(segment) => segment,
+            Err(error) => {
+                self.segments_mut().set(physical, Condition::Free);
+                return Err(error);
+            }
+        };
+        self.measure_room(&self.state(), &self.segments());
+        let open = Open { physical, segment, at: 0 };
+        log.moving.open[to] = Some(open);
+        Ok(open)
+    }
+
+    /// Blocks that were moved to a segment, as its parts say: they may be elsewhere by now.
+    fn moved_to(&self, segment: u64) -> Result<VecDeque<BlockName>> {
+        let mut found = VecDeque::new();
+        let (mut at, mut unit) = (0, vec![0; self.shape.unit as usize]);
+        while at < self.shape.segment_room {
+            self.read_segment(segment, at, &mut unit)?;
+            let head = PartHead::parse(&unit, &self.shape.uuid);
+            let own = |head: &PartHead| {
+                head.kind == MOVED && (head.segment, head.at) == (segment, at) && head.len > 0
+            };
+            let Some(head) = head.filter(own) else { break };
+            let mut rows = Delta::default();
+            rows.read(&self.page(&head.rows()?, None)?, segment)?;
+            rows.moves.sort_by_key(|row| row.shift);
+            found.extend(rows.moves.iter().map(|row| row.block));
+            at += head.len;
+        }
+        Ok(found)
+    }
+
+    /// Blocks that lie in a segment of the log: all were born there, unless some were moved to it as well.
+    fn lying_in_log(&self, stack: &Stack<'_, D>, segment: &Segment) -> Result<VecDeque<BlockName>> {
+        let born = stack.born_in(segment.number)?;
+        let mut bytes = 0;
+        for &block in &born {
+            let row = stack.block_row(block)?;
+            let here = stack.whereabouts(block, &row)?.0 == segment.number;
+            let needed = here && stack.refs(block)?.bytes > 0;
+            bytes += if needed { u64::from(row.stored) } else { 0 };
+        }
+        if bytes >= segment.live {
+            return Ok(born);
+        }
+        Ok(stack.blocks_in(&BTreeSet::from([segment.number]))?.into())
+    }
+
+    /// Gives back what nobody needs, where little is free.
+    fn give_back_in_time(&self, log: &mut Log, mut ahead: Ahead) {
+        for _ in 0..ROOTS {
+            if !ahead.is_low() || self.keeps_moments(&self.state()) || self.give_back(log).is_err()
+            {
+                return;
+            }
+            ahead = self.ahead(log);
+        }
+    }
+
+    /// Gives back segments that nobody needs: a root and a superblock say so. The next one makes them free.
+    fn give_back(&self, log: &mut Log) -> Result<()> {
+        self.settle_nothing(log, &mut |_, state, cursor| {
+            let mut step = Step::of(state);
+            step.tables.clone_from(&state.tables);
+            step.cursor = Some(cursor.to_vec());
+            Ok(step)
+        })
+    }
+}
+
+/// A block as it is stored, and where its row in the index says that it is.
+struct Lying {
+    bytes: Vec<u8>,
+    at: u64,
+}
+
+impl<D: Device> Stack<'_, D> {
+    /// A block that somebody needs, if it lies in this segment and is whole.
+    fn lying_in(&self, block: BlockName, segment: u64) -> Option<Lying> {
+        if self.refs(block).ok()?.bytes == 0 {
+            return None;
+        }
+        let row = self.block_row(block).ok()?;
+        if self.whereabouts(block, &row).ok()?.0 != segment {
+            return None;
+        }
+        Some(Lying { bytes: self.stored_block(block, &row).ok()?, at: row.at })
+    }
+
+    /// Blocks that were first laid down in a segment.
+    pub(crate) fn born_in(&self, segment: u64) -> Result<VecDeque<BlockName>> {
+        let name = |slot| BlockName { segment, slot };
+        let mut known = BTreeSet::new();
+        self.leaves_from(&key::block(kind::BLOCK, segment, 0), &mut |leaf| match leaf {
+            Leaf::Blocks(rows) if rows.segment() == segment => {
+                known.extend(rows.iter().map(|(slot, _)| name(slot)));
+                true
+            }
+            Leaf::Blocks(rows) => rows.segment() < segment,
+            _ => false,
+        })?;
+        for own in self.state.news() {
+            known.extend(own.blocks.range(name(0)..=name(u32::MAX)).map(|(&name, _)| name));
+        }
+        Ok(known.into_iter().collect())
+    }
+}
