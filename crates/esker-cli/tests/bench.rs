@@ -492,3 +492,39 @@ fn what_reaches_a_device_is_counted() {
     }
     nothing_left(&scratch);
 }
+
+/// What a volume does to flash in the long run: nothing is timed, so the figures have bounds.
+#[test]
+fn what_happens_to_flash_is_simulated() {
+    let flash = |words: &[&str]| {
+        let mut command = Command::new(ESKER);
+        command.args(["bench", "flash", "--json"]).args(words).stdin(Stdio::null());
+        command.output().unwrap()
+    };
+    let words = ["steady", "wear", "inflation", "--size", "16M", "--full", "80", "--passes", "2"];
+    let told = report(&flash(&[&words[..], &["--times", "10"]].concat()), 0);
+    for row in told["steady"].as_array().unwrap() {
+        let figure = |name: &str| row[name].as_u64().unwrap();
+        let user = figure("user");
+        assert_eq!(row["causes"]["sum"].as_u64(), Some(figure("written")), "causes add up: {row}");
+        // What was written over twice before a sync counts once.
+        assert!(row["causes"]["user"].as_u64() >= Some(user / 100 * 95), "{row}");
+        // So small a volume writes as much for what it knows as for what it holds.
+        assert!(figure("written") < user * 7, "written over and over: {row}");
+        // A batch is 128 KiB.
+        assert!(figure("most_in_a_sync") < 4 << 20, "somebody waits for everything: {row}");
+        assert!(figure("largest_request") <= 1 << 20, "{row}");
+    }
+    assert_eq!(told["steady"].as_array().unwrap().len(), 2);
+    for row in told["wear"].as_array().unwrap() {
+        let (most, mean) = (row["most"].as_f64().unwrap(), row["mean"].as_f64().unwrap());
+        assert!(most <= mean * 1.5 + 8.0, "some wear faster than others: {row}");
+    }
+    assert_eq!(told["inflation"].as_array().unwrap().len(), 39);
+    for cell in told["inflation"].as_array().unwrap() {
+        assert!(cell["ratio"].as_f64() > cell["ssdfs"].as_f64(), "less than SSDFS: {cell}");
+    }
+    for words in [&["decay"][..], &["steady", "--size", "1M"], &["steady", "--full", "99"]] {
+        assert_eq!(flash(words).status.code(), Some(2), "{words:?}");
+    }
+}

@@ -98,4 +98,22 @@ impl Counted {
         let Self { blocks, moved, rows, tables, parity, superblocks, padding, .. } = *self;
         blocks + moved + rows + tables + parity + superblocks + padding
     }
+
+    /// What was written since.
+    #[must_use]
+    pub const fn since(&self, before: &Self) -> Self {
+        Self {
+            plain: self.plain - before.plain,
+            blocks: self.blocks - before.blocks,
+            moved: self.moved - before.moved,
+            rows: self.rows - before.rows,
+            tables: self.tables - before.tables,
+            parity: self.parity - before.parity,
+            superblocks: self.superblocks - before.superblocks,
+            padding: self.padding - before.padding,
+            commits: self.commits - before.commits,
+            steps: self.steps - before.steps,
+            reclaimed: self.reclaimed - before.reclaimed,
+        }
+    }
 }

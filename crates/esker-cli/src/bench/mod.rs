@@ -8,6 +8,7 @@
 
 pub mod conditions;
 pub mod files;
+pub mod flash;
 pub mod packing;
 pub mod page;
 pub mod place;

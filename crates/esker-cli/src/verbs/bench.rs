@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::bench_flash::BenchFlash;
 use super::bench_pack::BenchPack;
 use super::bench_volume::BenchVolume;
 use super::say;
@@ -30,7 +31,7 @@ const FILES_MAX: u64 = 100_000_000;
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
-    subcommand_value_name = "pack|volume",
+    subcommand_value_name = "pack|volume|flash",
     after_help = "\
 Targets:
   mem:[OPTIONS]      Esker in memory, mounted (options as for `esker mount -o`)
@@ -50,8 +51,8 @@ Workloads:
   clients  one program, two on the same CPU (and its queue of io_uring), two on two
   library  Esker's own calls on one thread and on two, on lib: only
 
-Packing is measured by `esker bench pack TREE...`, what volumes write by `esker bench volume`: see
-their own --help.
+Packing is measured by `esker bench pack TREE...`, what volumes write by `esker bench volume`, and
+what they do to flash in the long run by `esker bench flash`: see their own --help.
 
 What cannot be run is left out and told, the rest runs, and the exit status is 1.
 
@@ -123,6 +124,7 @@ pub struct Bench {
 enum Kind {
     Pack(Box<BenchPack>),
     Volume(Box<BenchVolume>),
+    Flash(Box<BenchFlash>),
 }
 
 impl Bench {
@@ -131,6 +133,7 @@ impl Bench {
         match &self.kind {
             Some(Kind::Pack(pack)) => pack.json,
             Some(Kind::Volume(volume)) => volume.json,
+            Some(Kind::Flash(flash)) => flash.json,
             None => self.json,
         }
     }
@@ -140,6 +143,7 @@ impl Bench {
         match &self.kind {
             Some(Kind::Pack(pack)) => return pack.run(),
             Some(Kind::Volume(volume)) => return volume.run(),
+            Some(Kind::Flash(flash)) => return flash.run(),
             None => {}
         }
         let plan = self.plan()?;

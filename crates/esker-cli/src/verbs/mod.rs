@@ -2,6 +2,7 @@
 
 mod alter;
 mod bench;
+mod bench_flash;
 mod bench_pack;
 mod bench_volume;
 mod cat;

@@ -13,7 +13,7 @@ mod work;
 
 use std::path::{Path, PathBuf};
 
-pub use data::Data;
+pub use data::{Data, next};
 pub use disk::{Disk, Traffic};
 pub use subject::Subject;
 pub use work::{Act, Work};

@@ -1,0 +1,123 @@
+//! `esker bench flash`: what a volume does to flash in the long run.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::bench::{Bar, aside};
+use super::say;
+use crate::bench::flash::{self, Plan, What, steady, table, wear};
+use crate::bench::section::Section;
+use crate::failure::{Exit, Failure, Outcome, shown};
+use crate::units::{parse_size, ram};
+
+/// The least device that overwriting is tried on, in bytes: less has no room for what is kept back.
+const SIZE_MIN: u64 = 16 << 20;
+/// The device that wears, in bytes.
+const WORN_SIZE: u64 = 8 << 20;
+/// How full it is, in hundredths, and how much of it is never written again.
+const WORN_FULL: u64 = 80;
+const WORN_COLD: u64 = 40;
+
+/// Simulate what a volume does to flash in the long run, over a device in memory.
+///
+/// There is no clock in it: every run gives the same figures, whatever else the machine does. Of a device
+/// below 1 GiB the volume is a model of one of 1 GiB: tables, and what memory has of them, are as much
+/// smaller as it is.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+What (all where none is named):
+  steady     random blocks written over until it is the same each time: bytes and requests that
+             reach the device, and why
+  wear       how often each erase block is begun again, also if half of the data never changes
+  inflation  how many bytes of files an erase block holds, beside what SSDFS tells of itself
+
+Examples:
+  esker bench flash inflation
+  esker bench flash steady --size 1G --passes 6
+  esker bench flash wear --times 10000 --json > figures.json")]
+pub struct BenchFlash {
+    /// What to measure
+    what: Vec<String>,
+    /// Size of the device that is written over (steady)
+    #[arg(long, value_name = "SIZE", default_value = "64M")]
+    size: String,
+    /// How full it is, of a hundred that it can hold; several with commas (steady)
+    #[arg(long, value_delimiter = ',', default_value = "20,80,90", value_name = "N,N",
+          value_parser = clap::value_parser!(u64).range(1..=95))]
+    full: Vec<u64>,
+    /// How often as many blocks are written over as there are; the last time counts (steady)
+    #[arg(long, value_name = "N", default_value_t = 4,
+          value_parser = clap::value_parser!(u64).range(1..=1000))]
+    passes: u64,
+    /// How often as many bytes are written as the device has (wear)
+    #[arg(long, value_name = "N", default_value_t = 200,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    times: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Also write the tables into a Markdown file, in place of those of an earlier run with this
+    /// title; all other text in it stays
+    #[arg(long, value_name = "FILE", requires = "title")]
+    markdown: Option<PathBuf>,
+    /// The section of --markdown
+    #[arg(long, value_name = "TITLE", requires = "markdown")]
+    title: Option<String>,
+}
+
+impl BenchFlash {
+    /// Measures and prints.
+    pub fn run(&self) -> Outcome {
+        let plan = self.plan()?;
+        let named = self.markdown.as_deref().zip(self.title.as_deref());
+        let section = named.map(|(path, title)| Section::new(path, title)).transpose()?;
+        let mut bar = Bar::new();
+        let report = aside(|| flash::run(&plan, &mut bar));
+        bar.finish();
+        let report = report?;
+        let tables = table::markdown(&report);
+        match self.json {
+            true => say(&format!("{:#}", table::json(&report))),
+            false => say(tables.trim_end()),
+        }
+        section.map_or(Ok(()), |section| section.write(&tables))
+    }
+
+    fn plan(&self) -> Outcome<Plan> {
+        let size = parse_size(&self.size, 0).ok();
+        let size = size.filter(|size| (SIZE_MIN..=ram() / 4).contains(size)).ok_or_else(|| {
+            let what = format!("not a size of a device: {}", shown(self.size.as_bytes()));
+            Failure::new(
+                Exit::Usage,
+                what,
+                "give 16M to a quarter of the memory, as in --size 256M",
+            )
+        })?;
+        let all = [What::Steady, What::Wear, What::Inflation];
+        let what = match self.what.as_slice() {
+            [] => all.to_vec(),
+            words => words.iter().map(|word| parse(word)).collect::<Outcome<_>>()?,
+        };
+        let passes = self.passes;
+        let accesses = [steady::Access::Uniform, steady::Access::Skewed];
+        let steady = self
+            .full
+            .iter()
+            .flat_map(|&full| accesses.map(|access| steady::Plan { size, full, access, passes }));
+        let wear = |cold| wear::Plan { size: WORN_SIZE, times: self.times, cold, full: WORN_FULL };
+        Ok(Plan { what, steady: steady.collect(), wear: vec![wear(0), wear(WORN_COLD)] })
+    }
+}
+
+fn parse(word: &str) -> Outcome<What> {
+    match word {
+        "steady" => Ok(What::Steady),
+        "wear" => Ok(What::Wear),
+        "inflation" => Ok(What::Inflation),
+        _ => {
+            let what = format!("nothing that is measured: {}", shown(word.as_bytes()));
+            Err(Failure::new(Exit::Usage, what, "there are steady, wear and inflation"))
+        }
+    }
+}
