@@ -62,12 +62,13 @@ impl<D: Device> Volume<D> {
         self.prepare(&mut log)?;
         // From here on nothing is half-way: what is written next holds all of the log, and the new shape.
         self.settle_all(&mut log)?;
-        let (before, generation) = (log.superblock, log.superblock.generation);
+        let (before, generation, tables) = (log.superblock, log.superblock.generation, log.tables);
         self.segments_mut().grow(new.segments());
         log.superblock = change.of(&before);
         if let Err(error) = self.settle(&mut log) {
-            if log.superblock.generation != generation {
-                // A superblock that could not be written may be there all the same.
+            if log.superblock.generation != generation || log.tables != tables {
+                // A superblock that could not be written may be there all the same; and tables may be where there is
+                // nothing from now on.
                 self.stop();
             }
             log.superblock = Superblock { generation: log.superblock.generation, ..before };

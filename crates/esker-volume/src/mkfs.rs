@@ -76,7 +76,7 @@ impl Source for First {
 }
 
 /// A number that is far behind this one, as long as there are such.
-fn behind(number: u64) -> u64 {
+pub(crate) fn behind(number: u64) -> u64 {
     const FAR: u64 = 1 << 32;
     const MOST: u64 = 1 << 47;
     number.checked_add(FAR).filter(|&far| far < MOST).unwrap_or(0)

@@ -88,6 +88,9 @@ impl From<Error> for ScrubError {
     }
 }
 
+/// Paths of files, and the snapshot in which they are so; `None`: they are so now.
+pub type Files = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
 /// What came of it.
 #[derive(Clone, Debug, Default)]
 pub struct Scrubbed {
@@ -108,7 +111,7 @@ pub struct Scrubbed {
     /// Damaged blocks besides, which are too many to be named.
     pub unnamed: u64,
     /// Which paths of files that costs, and in which snapshot if it is not so now.
-    pub files: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    pub files: Files,
     /// It began where an earlier one stopped.
     pub resumed: bool,
     /// It was told to stop.
@@ -200,7 +203,7 @@ impl<D: Device> Volume<D> {
             self.scrub_blocks(how, mend, &mut done)?;
         }
         if !done.stopped {
-            done.files = self.files_of(&done.findings, how.pace);
+            done.files = self.files_of(&done.findings, how.pace)?;
         }
         Ok(done)
     }
@@ -438,21 +441,39 @@ impl<D: Device> Volume<D> {
 
     /// Paths of what findings are about: as they are now, and of what is not damaged now those in the newest
     /// snapshot that has it.
-    fn files_of(&self, findings: &[Finding], pace: Pace<'_>) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+    ///
+    /// # Errors
+    /// `NoRoom` when others wrote where that was looked for.
+    fn files_of(
+        &self,
+        findings: &[Finding],
+        pace: Pace<'_>,
+    ) -> std::result::Result<Files, ScrubError> {
         let wanted = Wanted::of(findings);
         if wanted.is_empty() {
-            return Vec::new();
+            return Ok(Files::new());
         }
-        let moment = self.moment(pace, false);
+        for _ in 0..TRIES {
+            let moment = self.moment(pace, false);
+            let files = Self::files_then(&moment, &wanted);
+            if moment.is_kept() || !pace(0) {
+                return Ok(files);
+            }
+        }
+        Err(ScrubError::NoRoom)
+    }
+
+    /// The same as of a moment.
+    fn files_then(moment: &Moment<'_, D>, wanted: &Wanted) -> Files {
         let state = moment.view.state();
         let mut all: BTreeMap<Vec<u8>, Option<Vec<u8>>> = BTreeMap::new();
-        for path in moment.view.stack(&state).paths_of(&wanted, None) {
+        for path in moment.view.stack(&state).paths_of(wanted, None) {
             all.insert(path, None);
         }
         for row in state.snapshots.iter().rev() {
             let seen = state.seen_by(row);
             let stack = Stack { volume: &moment.view, state: &seen, index: &state };
-            for path in stack.paths_of(&wanted, Some(row.sequence)) {
+            for path in stack.paths_of(wanted, Some(row.sequence)) {
                 all.entry(path).or_insert_with(|| Some(row.name.clone()));
             }
         }

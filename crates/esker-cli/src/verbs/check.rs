@@ -12,20 +12,30 @@ use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::images::{self, Opening, thing_shown};
 use crate::units::size_shown;
 use crate::volumes::care::Work;
+use crate::volumes::repair::{self, Wanted};
 use crate::volumes::{is_volume, report};
 
 /// Check that an image or a volume is as it was written, and name what a damage costs.
 ///
 /// Reads everything: every stored byte against its checksum, every name, attribute and stretch, and of the
 /// images that it was packed against the blocks that it uses. What a volume counts is counted again.
+///
+/// With --repair a damaged volume is made one that checks clean. What has parity is made again as it was. If
+/// that is not enough, all that is left is written into new tables, and one superblock names them: cut short,
+/// the volume is what it was. What keeps its name is what it was, byte for byte; a file with a gap, which is
+/// zeros then, is called NAME.damaged, one that may be older than it was NAME.older, and what has lost its name
+/// is in lost+found. All of these are named.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   esker check x.esker
   esker check --full x.esker      also decompress everything and compare strong hashes
   esker check --online /mnt/d     a volume that is mounted, as it is at one moment
+  esker check --repair --dry-run disk.vol
+                                  what repairing it would do
+  esker check --repair disk.vol
 
-Exit status: 6 if anything is damaged.")]
+Exit status: 6 if anything is damaged; with --repair, if anything was lost by that.")]
 pub struct Check {
     /// An image, or a volume that is not mounted; with --online the mount of one
     #[arg(value_name = "IMAGE|VOLUME|MOUNT")]
@@ -36,6 +46,18 @@ pub struct Check {
     /// Check a volume while it is mounted and others write
     #[arg(long, conflicts_with = "full")]
     online: bool,
+    /// Make a damaged volume, which is not mounted, one that checks clean
+    #[arg(long, conflicts_with_all = ["full", "online"])]
+    repair: bool,
+    /// With --repair: only say what would be done
+    #[arg(short = 'n', long, requires = "repair")]
+    dry_run: bool,
+    /// With --repair: what may be older than it was keeps its name
+    #[arg(long, requires = "repair")]
+    keep_older: bool,
+    /// With --repair: snapshots go of which anything is lost
+    #[arg(long, requires = "repair")]
+    drop_snapshots: bool,
     #[command(flatten)]
     opening: Opening,
     /// Print one line of JSON about the result
@@ -64,6 +86,9 @@ impl Check {
         if self.online {
             return self.check_online();
         }
+        if self.repair {
+            return self.repair();
+        }
         if self.image.is_dir() {
             let remedy = "with --online a volume is checked while it is mounted";
             return Err(Failure::at(Exit::Usage, "a directory", &self.image, remedy));
@@ -85,6 +110,35 @@ impl Check {
         let what = format!("damaged: {} finding(s)", report.findings.len());
         let remedy = "`esker extract --salvage` takes out what is whole";
         Err(Failure::at(Exit::Damaged, &what, &self.image, remedy))
+    }
+
+    fn repair(&self) -> Outcome {
+        if self.image.is_dir() {
+            let remedy = "name the volume, when it is not mounted";
+            return Err(Failure::at(Exit::Usage, "a directory", &self.image, remedy));
+        }
+        if repair::is_image(&self.image) {
+            let remedy = "`esker extract --salvage` takes out what is whole";
+            let what = "an image, which never changes, and no volume";
+            return Err(Failure::at(Exit::Usage, what, &self.image, remedy));
+        }
+        let (dry_run, keep_older, drop_snapshots) =
+            (self.dry_run, self.keep_older, self.drop_snapshots);
+        let wanted = Wanted { dry_run, keep_older, drop_snapshots };
+        let done = repair::run(&self.image, wanted)?;
+        if self.json {
+            say(&done.json(&self.image, wanted).to_string());
+        } else {
+            done.lines(&self.image, wanted).iter().for_each(|line| say(line));
+        }
+        if !done.has_losses() && (!self.dry_run || done.is_sound()) {
+            return Ok(());
+        }
+        let (what, remedy) = match self.dry_run {
+            true => ("damaged", "without --dry-run it is repaired"),
+            false => ("something was lost", "what it is stands above"),
+        };
+        Err(Failure::at(Exit::Damaged, what, &self.image, remedy))
     }
 
     fn check_online(&self) -> Outcome {

@@ -11,6 +11,7 @@ pub mod desk;
 mod owner;
 pub mod pacer;
 mod queue;
+pub mod repair;
 pub mod report;
 mod ruled;
 pub mod snapshots;

@@ -233,7 +233,7 @@ pub fn check(path: &Path, bases: &[PathBuf], (full, json): (bool, bool)) -> (Vec
         return (lines, Ok(()));
     }
     let what = format!("damaged: {} finding(s)", findings.len());
-    let remedy = "`esker extract --continue` takes out what is whole";
+    let remedy = "`esker check --repair` makes it whole as far as it can be";
     (lines, Err(Failure::at(Exit::Damaged, &what, path, remedy)))
 }
 

@@ -35,6 +35,12 @@ pub(super) struct Base {
     /// When it was written, if its head says so.
     pub time: Option<i64>,
     pub state: State,
+    /// The segment and the offset of its page.
+    pub root: (u64, u64),
+    /// What it says of stretches.
+    pub segments: Vec<Segment>,
+    /// No segment that it knows has this number or one above it.
+    pub next_segment: u64,
 }
 
 /// A page that may be a root.
@@ -130,14 +136,23 @@ impl Base {
             let Some(plain) = page_at(device, own.place, &own.page, &[]) else { continue };
             let Some(rows) = segments(&plain).filter(|rows| !rows.is_empty()) else { continue };
             let Ok(count) = u32::try_from(rows.len()) else { continue };
-            let Ok((state, _)) = root::decode(&plain, count) else { continue };
+            let Ok((state, known)) = root::decode(&plain, count) else { continue };
             let segment_len = scan.shape(device.geometry().size).segment_len;
             for row in rows.iter().filter(|row| row.number > 0) {
                 let begin = u64::from(row.physical.0) * segment_len;
                 places.0.entry(row.number).or_insert(begin);
             }
             let (sequence, before) = (own.sequence, own.before);
-            return Self { is_root: true, sequence, before, time: when, state };
+            return Self {
+                is_root: true,
+                sequence,
+                before,
+                time: when,
+                state,
+                root: (own.page.segment, own.page.at),
+                segments: rows,
+                next_segment: known.next_number(),
+            };
         }
         Self::default()
     }

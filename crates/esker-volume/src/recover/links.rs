@@ -17,6 +17,8 @@ use crate::recent::Recent;
 const LOST: &[u8] = b"lost+found";
 /// What the names of things end with that may be older than they were.
 const OLDER: &[u8] = b".older";
+/// The same of files of which bytes are lost.
+const DAMAGED: &[u8] = b".damaged";
 
 /// What came of it.
 #[derive(Default)]
@@ -25,8 +27,12 @@ pub(super) struct Links {
     pub older: Vec<Vec<u8>>,
     /// Paths of names that lead nowhere.
     pub lost: Vec<Vec<u8>>,
+    /// Paths of files of which bytes are lost, and how many.
+    pub damaged: Vec<(Vec<u8>, u64)>,
     /// How many things had no name.
     pub nameless: u64,
+    /// No name has this place in a listing or one above it.
+    pub next_place: u64,
     /// How many inodes there are.
     pub inodes: u64,
 }
@@ -89,7 +95,9 @@ impl Linking<'_> {
             let mut entries = self.entries.remove(&dir).unwrap_or_default();
             // What is sure has its name before anything else can take that.
             entries.sort_by_cached_key(|(name, ino)| {
-                self.all.older_names.contains(&(dir, name.clone())) || self.all.older.contains(ino)
+                self.all.older_names.contains(&(dir, name.clone()))
+                    || self.all.older.contains(ino)
+                    || self.all.damaged.contains_key(ino)
             });
             for (name, ino) in entries {
                 let below = [&path[..], b"/", &name].concat();
@@ -104,18 +112,31 @@ impl Linking<'_> {
                 let key = (dir, name);
                 let older = self.all.older_names.contains(&key)
                     || (!is_directory && self.all.older.contains(&ino));
-                let wanted =
-                    if older && !self.keep_older { with_end(&key.1, OLDER) } else { key.1 };
+                let wanted = self.marked(key.1, ino, older);
                 let name = self.name(dir, &wanted, ino, kind);
                 let below = [&path[..], b"/", &name].concat();
-                if older {
-                    self.links.older.push(below.clone());
-                }
+                self.tell(&below, ino, older);
                 if is_directory {
                     self.place(ino, dir);
                     todo.push_back((ino, below));
                 }
             }
+        }
+    }
+
+    /// A name that says what is wrong with what has it.
+    fn marked(&self, name: Vec<u8>, ino: Ino, older: bool) -> Vec<u8> {
+        let name = if older && !self.keep_older { with_end(&name, OLDER) } else { name };
+        if self.all.damaged.contains_key(&ino) { with_end(&name, DAMAGED) } else { name }
+    }
+
+    /// Notes what is wrong with what has this path now.
+    fn tell(&mut self, path: &[u8], ino: Ino, older: bool) {
+        if older {
+            self.links.older.push(path.to_vec());
+        }
+        if let Some(&lost) = self.all.damaged.get(&ino) {
+            self.links.damaged.push((path.to_vec(), lost));
         }
     }
 
@@ -144,13 +165,11 @@ impl Linking<'_> {
     /// Puts something without a name where such things go.
     fn attach(&mut self, home: &(Ino, Vec<u8>), ino: Ino, kind: Kind) {
         let older = kind != Kind::Directory && self.all.older.contains(&ino) && !self.keep_older;
-        let name = format!("#{}{}", ino.0, if older { ".older" } else { "" });
-        let name = self.name(home.0, name.as_bytes(), ino, kind);
+        let name = self.marked(format!("#{}", ino.0).into_bytes(), ino, older);
+        let name = self.name(home.0, &name, ino, kind);
         self.links.nameless += 1;
         let path = [&home.1[..], b"/", &name].concat();
-        if older {
-            self.links.older.push(path.clone());
-        }
+        self.tell(&path, ino, older);
         if kind == Kind::Directory {
             self.place(ino, home.0);
             self.walk(ino, path);
@@ -219,7 +238,8 @@ pub(super) fn link(all: &mut All, keep_older: bool) -> Links {
     };
     own.walk(Ino::ROOT, Vec::new());
     own.attach_all();
-    let Linking { new, mut links, .. } = own;
+    let Linking { new, mut links, next, .. } = own;
+    links.next_place = next;
     (all.recent.names, all.recent.places) = (new.names, new.places);
     links.inodes = all.recent.inodes.values().flatten().count() as u64;
     links

@@ -16,6 +16,11 @@ pub struct Mended<D> {
 }
 
 impl<D> Mended<D> {
+    /// Parts that were made again, and where they lie.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.parts.iter().map(|(&place, part)| (place, part.as_slice()))
+    }
+
     /// Heads of parts that were made again.
     pub(crate) fn heads(&self) -> impl Iterator<Item = (u64, PartHead)> {
         self.parts.iter().filter_map(|(&place, part)| Some((place, PartHead::decode(part)?)))

@@ -12,10 +12,18 @@
 //! | base.rs | roots and tables |
 //! | rows.rs | what the log says besides, and what older rows may say of what is lost |
 //! | links.rs | one tree of all that was found |
+//! | repair.rs | the same written as a volume that is whole |
+//! | prove.rs, recount.rs | blocks that are as they were; what that volume counts |
+//! | keep.rs, ground.rs | snapshots that stay; where nothing lies that is needed |
 
 mod base;
+mod ground;
+mod keep;
 mod links;
 pub(crate) mod mend;
+mod prove;
+mod recount;
+pub mod repair;
 mod rows;
 pub(crate) mod scan;
 
@@ -26,6 +34,7 @@ use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
 
 pub use mend::Mended;
+pub use repair::{RepairError, Repaired, Repairing, repair};
 
 use crate::base::Base;
 use crate::device::Device;
@@ -116,27 +125,11 @@ pub fn recover<D: Device>(
     options: Options,
     how: Recovering,
 ) -> Result<(Volume<Mended<D>>, Found)> {
-    let scan = Scan::of(&device, options.threads);
-    let mut found = Found {
-        superblocks: scan.superblocks.len(),
-        parts: scan.parts.len(),
-        unreadable: scan.unreadable,
-        ..Found::default()
-    };
-    let Some(uuid) = scan.uuid() else { return Err(Damage::NoVolume.into()) };
-    found.uuid = uuid;
-    let shape = scan.shape(device.geometry().size);
-    let mut places = scan.places();
-    let (mended, count) = mend::mend(device, &scan);
-    found.mended = count;
-    let base = base::Base::find(&mended, &scan, &mut places, how.before);
-    (found.root, found.base) = (base.is_root, base.sequence);
-    let below = base.state.base.clone();
-    let told = rows::Told { scan: &scan, device: &mended, places: &places, before: how.before };
-    let mut all = told.all(base, &mut found);
+    let Left { mended, shape, places, base, mut all, mut found, .. } =
+        left(device, &options, how.before)?;
+    let below = base.state.base;
     let links = links::link(&mut all, how.keep_older);
     (found.older, found.lost, found.nameless) = (links.older, links.lost, links.nameless);
-    probe(&mended, &shape, &mut places, &all.recent.blocks);
     let by_number = places.0.iter().filter_map(|(&number, &at)| {
         Some((number, Physical(u32::try_from(at / shape.segment_len).ok()?)))
     });
@@ -150,6 +143,40 @@ pub fn recover<D: Device>(
     let is_there = volume.find_base(bases.as_deref()).is_ok();
     found.base_image = below.map(|below| (below, is_there));
     Ok((volume, found))
+}
+
+/// What is left of a volume, in memory.
+struct Left<D> {
+    scan: Scan,
+    /// The device, with parts laid over it that were made again.
+    mended: Mended<D>,
+    shape: Superblock,
+    places: Places,
+    base: base::Base,
+    all: All,
+    found: Found,
+}
+
+fn left<D: Device>(device: D, options: &Options, before: Option<i64>) -> Result<Left<D>> {
+    let scan = Scan::of(&device, options.threads);
+    let mut found = Found {
+        superblocks: scan.superblocks.len(),
+        parts: scan.parts.len(),
+        unreadable: scan.unreadable,
+        ..Found::default()
+    };
+    let Some(uuid) = scan.uuid() else { return Err(Damage::NoVolume.into()) };
+    found.uuid = uuid;
+    let shape = scan.shape(device.geometry().size);
+    let mut places = scan.places();
+    let (mended, count) = mend::mend(device, &scan);
+    found.mended = count;
+    let base = base::Base::find(&mended, &scan, &mut places, before);
+    (found.root, found.base) = (base.is_root, base.sequence);
+    let told = rows::Told { scan: &scan, device: &mended, places: &places, before };
+    let all = told.all(&base, &mut found);
+    probe(&mended, &shape, &mut places, &all.recent.blocks);
+    Ok(Left { scan, mended, shape, places, base, all, found })
 }
 
 /// The log of a volume that is never written.
@@ -227,4 +254,6 @@ struct All {
     older: BTreeSet<Ino>,
     /// Names that may be older than they were.
     older_names: BTreeSet<(Ino, Vec<u8>)>,
+    /// Files of which bytes are lost, and how many: they have a hole there.
+    damaged: BTreeMap<Ino, u64>,
 }

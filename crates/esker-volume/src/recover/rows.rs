@@ -199,13 +199,13 @@ impl<D: Device> Told<'_, D> {
     }
 
     /// All rows that count.
-    pub fn all(&self, base: Base, found: &mut Found) -> All {
+    pub fn all(&self, base: &Base, found: &mut Found) -> All {
         let (device, places) = (self.device, self.places);
         let mut walk = Walk::new(device, places);
         walk.tables(&base.state.tables);
         let mut all = All::default();
         walk.rows.drain(..).for_each(|row| put(&mut all.recent, row));
-        let log = self.log(&base, &mut all.recent, found);
+        let log = self.log(base, &mut all.recent, found);
         found.lost_commit = log.lost;
         if !base.is_root && log.lost.is_some() {
             // There may have been tables.
@@ -219,7 +219,7 @@ impl<D: Device> Told<'_, D> {
         }
         if !walk.lost.is_empty() {
             let lost = walk.lost.drain(..).map(|range| (range.from, range.to));
-            all.fill(&Ranges(lost.collect()), self.older(&base));
+            all.fill(&Ranges(lost.collect()), self.older(base));
         }
         all
     }

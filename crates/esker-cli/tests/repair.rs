@@ -1,0 +1,159 @@
+//! `esker check --repair` by command: a sound volume is left alone, a damaged one checks clean afterwards and says what
+//! that cost, and what cannot be repaired is refused by name.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+
+use common::can_mount;
+use common::lab::{Lab, fails, run, succeeds, told};
+use esker_volume::Superblock;
+use esker_volume::part::{LOG, PartHead};
+use serde_json::Value;
+
+/// Bytes of a file that nothing makes shorter.
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed;
+    let step = |_| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..len).map(step).collect()
+}
+
+/// A volume of twenty files.
+fn volume(lab: &Lab, flags: &[&str]) -> String {
+    let disk = lab.path("disk.vol");
+    for number in 0..20 {
+        let dir = lab.path(&format!("tree/d{}", number % 3));
+        fs::create_dir_all(&dir).expect("a directory");
+        fs::write(format!("{dir}/f{number}"), noise(number, 30_000)).expect("written");
+    }
+    let words = ["mkfs", &disk, "--size", "16M", "--segment", "256K", "--from", &lab.path("tree")];
+    succeeds(&[&words[..], flags].concat());
+    disk
+}
+
+fn repaired(words: &[&str]) -> Value {
+    let output = run(&[&["check", "--repair", "--json"], words].concat());
+    let line = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = line.lines().next().unwrap_or_default();
+    serde_json::from_str(line).unwrap_or_else(|_| panic!("{}", told(&output)))
+}
+
+/// Files of the volume, by what they are now.
+fn whole(disk: &str) -> usize {
+    let read = |number: u64| {
+        let path = format!("{disk}:/d{}/f{number}", number % 3);
+        let output = run(&["cat", &path]);
+        output.status.success() && output.stdout == noise(number, 30_000)
+    };
+    (0..20).filter(|&number| read(number)).count()
+}
+
+#[test]
+fn a_sound_volume_is_left_alone() {
+    let lab = Lab::new(&["tree"]);
+    for flags in [&[][..], &["--force", "--meta-copies", "2"]] {
+        let disk = volume(&lab, flags);
+        let before = fs::read(&disk).expect("it reads");
+        let said = succeeds(&["check", "--repair", &disk]);
+        assert!(said.contains("is whole: there is nothing to repair"), "{said}");
+        let done = repaired(&[&disk]);
+        assert!(done["sound"] == true && done["written"] == false, "{done}");
+        assert!(fs::read(&disk).expect("it reads") == before, "it was written");
+    }
+}
+
+/// Places of all superblocks, and of the first block of data.
+fn places(bytes: &[u8]) -> (Vec<usize>, usize) {
+    let units = (0..bytes.len()).step_by(512);
+    let superblocks: Vec<_> =
+        units.clone().filter(|&at| Superblock::parse(&bytes[at..]).is_ok()).collect();
+    let uuid = Superblock::parse(&bytes[superblocks[0]..]).expect("it is one").uuid;
+    let block = units.clone().find(|&at| {
+        let head = PartHead::parse(&bytes[at..], &uuid);
+        head.is_some_and(|head| head.kind == LOG && head.slots > 4)
+    });
+    (superblocks, block.expect("a commit with blocks") + PartHead::SIZE + 5000)
+}
+
+#[test]
+fn a_damaged_volume_becomes_one_that_is_whole() {
+    let lab = Lab::new(&["tree"]);
+    let disk = volume(&lab, &[]);
+    let bytes = fs::read(&disk).expect("it reads");
+    let (superblocks, block) = places(&bytes);
+    let file = fs::OpenOptions::new().write(true).open(&disk).expect("it opens");
+    file.write_all_at(&[0xa5; 64], block as u64).expect("damage");
+    let before = fs::read(&disk).expect("it reads");
+    fails(&["check", &disk], 6, &["damaged"]);
+    let plan = repaired(&["--dry-run", &disk]);
+    assert!(plan["rebuilt"] == true && plan["written"] == false, "{plan}");
+    assert!(fs::read(&disk).expect("it reads") == before, "it was only to look");
+    let done = repaired(&[&disk]);
+    let damaged = done["damaged"].as_array().expect("a list").clone();
+    // Two files may share the block.
+    assert!(
+        (1..=2).contains(&damaged.len()) && done["findings"].as_array().is_some_and(Vec::is_empty),
+        "{done}"
+    );
+    assert_eq!(plan["damaged"], done["damaged"]);
+    let path = damaged[0]["path"].as_str().expect("a path");
+    assert!(path.ends_with(".damaged"), "{done}");
+    succeeds(&["check", &disk]);
+    assert_eq!(whole(&disk), 20 - damaged.len());
+    succeeds(&["stat", &format!("{disk}:{path}")]);
+    let said = succeeds(&["check", "--repair", &disk]);
+    assert!(said.contains("nothing to repair"), "{said}");
+    // Without any superblock it is put together as well.
+    for at in superblocks.into_iter().chain((0..128).map(|step| step * 4096)) {
+        file.write_all_at(&[0; 512], at as u64).expect("damage");
+    }
+    fails(&["check", &disk], 4, &["not an Esker volume"]);
+    let done = repaired(&[&disk]);
+    assert!(done["settings_lost"] == true && done["rebuilt"] == true, "{done}");
+    succeeds(&["check", &disk]);
+}
+
+/// With two copies all tables are made again from their parity, and nothing is lost.
+#[test]
+fn what_has_a_second_copy_comes_back_as_it_was() {
+    let lab = Lab::new(&["tree"]);
+    let disk = volume(&lab, &["--meta-copies", "2"]);
+    let bytes = fs::read(&disk).expect("it reads");
+    let (superblocks, _) = places(&bytes);
+    let newest =
+        superblocks.iter().map(|&at| (Superblock::parse(&bytes[at..]).expect("it is"), at));
+    let (newest, at) = newest.max_by_key(|(own, _)| own.generation).expect("one");
+    let file = fs::OpenOptions::new().write(true).open(&disk).expect("it opens");
+    let root = u64::from(newest.root_physical) * newest.segment_len + newest.root_at;
+    for place in [at as u64, root] {
+        file.write_all_at(&[0xa5; 300], place).expect("damage");
+    }
+    let said = succeeds(&["check", "--repair", &disk]);
+    assert!(said.contains("made again as they were"), "{said}");
+    succeeds(&["check", &disk]);
+    assert_eq!(whole(&disk), 20);
+}
+
+#[test]
+fn what_cannot_be_repaired_is_told() {
+    let lab = Lab::new(&["tree", "mnt"]);
+    let disk = volume(&lab, &[]);
+    let image = lab.path("x.esker");
+    succeeds(&["pack", &lab.path("tree"), "-o", &image]);
+    fails(&["check", "--repair", &image], 2, &["an image", "extract --salvage"]);
+    fails(&["check", "--repair", &lab.path("tree")], 2, &["a directory"]);
+    fails(&["check", "--repair", &lab.path("nothing")], 4, &["cannot open the volume"]);
+    fails(&["check", "--dry-run", &disk], 2, &["--repair"]);
+    fs::write(lab.path("noise"), noise(7, 3 << 20)).expect("written");
+    fails(&["check", "--repair", &lab.path("noise")], 4, &["not an Esker volume"]);
+    if can_mount() {
+        succeeds(&["mount", &disk, &lab.path("mnt")]);
+        fails(&["check", "--repair", &disk], 1, &["in use", "unmount it"]);
+        succeeds(&["umount", &lab.path("mnt")]);
+    }
+}

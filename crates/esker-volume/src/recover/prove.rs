@@ -1,0 +1,111 @@
+//! Proving: which blocks are as they were written, wherever they lie now; what files have of all others becomes a hole.
+//!
+//! Above: `repair`. Below: rows of blocks, the device. Invariant: a block that is said to be whole was read, had its
+//! checksums, and could be decoded.
+
+use std::collections::BTreeMap;
+
+use esker_stone::rows::blocks::BlockRow;
+use esker_stone::rows::extents::BlockName;
+
+use super::{All, Places};
+use crate::base::is_based;
+use crate::device::Device;
+use crate::limits::BLOCK_LEN_MAX;
+use crate::recent::{Run, Runs};
+use crate::rows::Move;
+
+/// Blocks, and what is known of each by now.
+pub(super) struct Proving<'a, D> {
+    device: &'a D,
+    places: &'a Places,
+    /// Bytes of a segment, at most.
+    room: u64,
+    blocks: BTreeMap<BlockName, BlockRow>,
+    moves: BTreeMap<BlockName, Move>,
+    /// Whether there is a base: what lies there is not looked at.
+    pub below: bool,
+    /// Plain bytes of those that were read; `None`: damaged.
+    known: BTreeMap<BlockName, Option<u32>>,
+}
+
+impl<'a, D: Device> Proving<'a, D> {
+    /// Of all blocks of which there is a row.
+    pub fn new(device: &'a D, places: &'a Places, room: u64, all: &mut All) -> Self {
+        let blocks = std::mem::take(&mut all.recent.blocks);
+        let moves = std::mem::take(&mut all.recent.moves);
+        Self { device, places, room, blocks, moves, below: false, known: BTreeMap::new() }
+    }
+
+    /// The row of a block.
+    pub fn row(&self, block: BlockName) -> Option<&BlockRow> {
+        self.blocks.get(&block)
+    }
+
+    /// That it was moved.
+    pub fn moved(&self, block: BlockName) -> Option<Move> {
+        let near = self.moves.range(..=block).next_back().map(|(_, row)| *row);
+        let row = near.filter(|row| row.holds(block))?;
+        Some(Move { block, count: 1, ..row })
+    }
+
+    /// The segment in which it lies.
+    pub fn segment(&self, block: BlockName) -> u64 {
+        self.moved(block).map_or(block.segment, |row| row.to)
+    }
+
+    fn read(&self, block: BlockName) -> Option<u32> {
+        let row = self.row(block)?;
+        if row.plain > BLOCK_LEN_MAX || row.stored > row.plain || row.base.is_some() {
+            return None;
+        }
+        let shift = self.moved(block).map_or(0, |row| row.shift);
+        let at = row.at.wrapping_add(shift);
+        at.checked_add(row.stored.into()).filter(|&end| end <= self.room)?;
+        let place = self.places.get(self.segment(block))?.checked_add(at)?;
+        let mut stored = vec![0; row.stored as usize];
+        self.device.read(place, &mut stored).ok()?;
+        BlockRow::covered(block).verify(0, &stored, &row.checksums).ok()?;
+        row.open(stored, &[]).ok()?;
+        Some(row.plain)
+    }
+
+    /// How many plain bytes it has, if it is whole.
+    pub fn plain(&mut self, block: BlockName) -> Option<u32> {
+        if let Some(&known) = self.known.get(&block) {
+            return known;
+        }
+        let read = self.read(block);
+        self.known.insert(block, read);
+        read
+    }
+
+    fn is_whole(&mut self, run: &Run) -> bool {
+        let Some(place) = run.place else { return true };
+        if is_based(place.block) {
+            return self.below;
+        }
+        let plain = self.plain(place.block);
+        plain.is_some_and(|plain| u64::from(place.offset) + run.len <= plain.into())
+    }
+
+    /// Makes a hole of whatever a file has of other blocks, and says which those files are.
+    pub fn holes(&mut self, all: &mut All) {
+        for (ino, runs) in &mut all.recent.extents {
+            let size = all.recent.inodes.get(ino).and_then(Option::as_ref);
+            let size = size.map_or(0, |row| row.attr.size);
+            let (mut left, mut lost) = (Runs::default(), 0);
+            for run in runs.iter() {
+                if self.is_whole(run) {
+                    left.put(*run);
+                } else {
+                    lost += run.within(0, size).map_or(0, |seen| seen.len);
+                }
+            }
+            *runs = left;
+            if lost > 0 {
+                all.damaged.insert(*ino, lost);
+            }
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Volumes that were damaged, each structure of them, and repaired: they check clean, what has its right name is what
+//! it was, what was not damaged is all there, and power cut at every operation leaves the old volume or the new one.
+//! `ESKER_CASES` is how many volumes of each shape.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use esker::posix::{Caller, Fs, New};
+use esker::store::{Flow, View};
+use esker::{Cursor, Ino, Kind, Name, Time};
+use esker_proof::chance::Chance;
+use esker_proof::cut::{SHAPES, Shape, goes_on};
+use esker_proof::harness::{from_env, seed};
+use esker_proof::lying::Lying;
+use esker_proof::lying::medium::Medium;
+use esker_proof::lying::states::{Dose, Replay};
+use esker_proof::told::print;
+use esker_proof::world::on_volume::mount;
+use esker_stone::cache::Cache;
+use esker_volume::part::{LOG, PARITY, PartHead, TABLES};
+use esker_volume::recover::{RepairError, Repaired, Repairing, repair};
+use esker_volume::{Options, Snapped, Superblock};
+
+const DOSE: Dose = Dose { subsets: 1, torn: 2, garbage: 1 };
+/// Of each kind of damage so many places are tried.
+const OF_EACH: usize = 6;
+
+/// Content by path: a file never has other bytes.
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// A volume, what it holds, and what was there before.
+struct Made {
+    medium: Medium,
+    files: Files,
+    ever: Files,
+    /// What its snapshot shows, if it has one.
+    shown: Option<u64>,
+}
+
+fn clock() -> Time {
+    Time { secs: 1_700_000_000, nanos: 0 }
+}
+
+fn content(path: &str, chance: &mut Chance) -> Vec<u8> {
+    let len = [90, 700, 3000, 9000, 20_000][chance.below(5) as usize] + chance.below(400);
+    let words = (0..len / 8).map(|_| chance.number() & 0x0f0f_ffff_0000_ffff);
+    path.bytes().chain(words.flat_map(u64::to_le_bytes)).collect()
+}
+
+/// Makes a volume by many commits, with a snapshot between if that is wanted.
+fn made(shape: &Shape, seed: u64, snapshot: bool) -> Made {
+    let (mut chance, device) = (Chance::new(seed), shape.fresh(seed));
+    let fs = Fs::new(mount(shape, Arc::clone(&device)).expect("it opens"), clock);
+    let new = |kind, perm| New { kind, perm, umask: 0, rdev: 0 };
+    let name = |text: &str| text.to_owned();
+    let mut dirs = Vec::new();
+    for number in 0..4 {
+        let own = name(&format!("d{number}"));
+        let parsed = Name::parse(own.as_bytes()).expect("a name");
+        let made = fs.create(&Caller::ROOT, Ino::ROOT, parsed, new(Kind::Directory, 0o755));
+        dirs.push((own, made.expect("a directory").ino));
+    }
+    let (mut files, mut ever, mut shown) = (Files::new(), Files::new(), None);
+    for number in 0..60 {
+        let (dir, parent) = chance.pick(&dirs).clone();
+        let own = format!("f{number}");
+        let path = format!("/{dir}/{own}");
+        let bytes = content(&path, &mut chance);
+        let parsed = Name::parse(own.as_bytes()).expect("a name");
+        let ino = fs.create(&Caller::ROOT, parent, parsed, new(Kind::File, 0o644));
+        let ino = ino.expect("a file").ino;
+        fs.write(ino, 0, &bytes, false).expect("room");
+        fs.forget(ino, 1);
+        files.insert(path.clone(), bytes.clone());
+        ever.insert(path, bytes);
+        if number % 9 == 8 {
+            let keys: Vec<_> = files.keys().cloned().collect();
+            let gone = chance.pick(&keys).clone();
+            let (dir, own) = gone[1..].split_once('/').expect("two names");
+            let parent = dirs.iter().find(|known| known.0 == dir).expect("it is there").1;
+            let parsed = Name::parse(own.as_bytes()).expect("a name");
+            fs.unlink(&Caller::ROOT, parent, parsed).expect("unlink always works");
+            files.remove(&gone);
+        }
+        if number % 7 == 6 {
+            fs.sync().expect("a sync");
+        }
+        if number == 30 && snapshot {
+            fs.sync().expect("a sync");
+            fs.store().create_snapshot("one").expect("a snapshot");
+            let volume = Arc::clone(fs.store().shared());
+            let own = Snapped::new(volume, "one").expect("it is there");
+            shown = Some(print(&own).expect("it shows everything"));
+        }
+    }
+    fs.sync().expect("a sync");
+    fs.store().volume().close().expect("it closes");
+    Made { medium: device.medium(), files, ever, shown }
+}
+
+/// Bytes that are damaged: where, and how many.
+type Places = Vec<(u64, usize)>;
+
+/// Places of each structure, by its name; all but the last two are single ones.
+fn structures(shape: &Shape, medium: &Medium) -> BTreeMap<&'static str, Vec<Places>> {
+    let mut bytes = vec![0; medium.size() as usize];
+    medium.read(0, &mut bytes);
+    let mut all: BTreeMap<&'static str, Vec<Places>> = BTreeMap::new();
+    let (mut superblocks, mut newest) = (Places::new(), None);
+    for at in (0..bytes.len()).step_by(512) {
+        let here = &bytes[at..];
+        let place = at as u64;
+        if let Ok(found) = Superblock::parse(here) {
+            superblocks.push((place, 512));
+            if newest.is_none_or(|(own, _): (Superblock, _)| own.generation < found.generation) {
+                newest = Some((found, place));
+            }
+            continue;
+        }
+        let Some(head) = PartHead::parse(here, &[7; 16]) else { continue };
+        let mut add = |name, from: u64, len| {
+            all.entry(name).or_default().push(vec![(place + from, len)]);
+        };
+        let body = PartHead::SIZE as u64;
+        match head.kind {
+            LOG => {
+                add("head of a commit", 0, 192);
+                add("rows of a commit", head.rows_at.into(), 64);
+                if u64::from(head.rows_at) > body + 100 {
+                    add("block", body + 50, 20);
+                }
+            }
+            TABLES => {
+                add("head of tables", 0, 192);
+                add("tables", body, 100);
+            }
+            PARITY => add("parity", 300, 100),
+            kind => panic!("a part of kind {kind}"),
+        }
+    }
+    let (newest, at) = newest.expect("a superblock");
+    let root = u64::from(newest.root_physical) * shape.segment_len + newest.root_at;
+    all.insert("root", vec![vec![(root, 32)]]);
+    all.insert("newest superblock", vec![vec![(at, 512)]]);
+    let with_root = superblocks.iter().copied().chain([(root, 32)]).collect();
+    all.insert("superblocks", vec![superblocks]);
+    all.insert("superblocks and root", vec![with_root]);
+    all
+}
+
+/// Damages a twentieth of all pages that hold anything.
+fn many(medium: &Medium, chance: &mut Chance) -> Places {
+    let pages = (0..medium.size()).step_by(4096).filter(|&at| !medium.is_zero(at));
+    pages.filter(|_| chance.below(20) == 0).map(|at| (at, 4096)).collect()
+}
+
+fn damaged(medium: &Medium, places: &Places, chance: &mut Chance) -> Medium {
+    let mut medium = medium.clone();
+    for &(at, len) in places {
+        let noise: Vec<u8> = (0..len).map(|_| chance.number() as u8).collect();
+        medium.write(at, &noise);
+    }
+    medium
+}
+
+fn options() -> Options {
+    Options { table_len: 1, ..Options::new(Cache::new(1 << 20)) }
+}
+
+fn repaired(device: &Lying, drop_snapshots: bool) -> Result<Repaired, RepairError> {
+    repair(device, options(), Repairing { write: true, keep_older: false, drop_snapshots })
+}
+
+/// All files, by their paths.
+fn files(view: &dyn View) -> Files {
+    let (mut found, mut todo) = (Files::new(), vec![(String::new(), Ino::ROOT)]);
+    while let Some((path, dir)) = todo.pop() {
+        let mut entries = Vec::new();
+        let listed = view.entries(dir, Cursor::START, false, &mut |listed| {
+            let name = String::from_utf8_lossy(listed.name.bytes()).into_owned();
+            entries.push((format!("{path}/{name}"), listed.entry));
+            Flow::Continue(())
+        });
+        listed.expect("a listing");
+        for (path, entry) in entries {
+            if entry.kind == Kind::Directory {
+                todo.push((path, entry.ino));
+                continue;
+            }
+            let mut bytes = vec![0; 1 << 16];
+            let len = view.read(entry.ino, 0, &mut bytes).expect("it reads");
+            bytes.truncate(len);
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
+/// The path that it had, if only directories above it may be older.
+fn below(path: &str) -> String {
+    path.replace(".older/", "/")
+}
+
+fn marked(done: &Repaired) -> BTreeSet<String> {
+    let paths = done.damaged.iter().map(|(path, _)| path).chain(&done.found.older);
+    paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect()
+}
+
+/// How many files are whole in a volume that was repaired, which must be clean and tell nothing wrong.
+fn judge(shape: &Shape, made: &Made, device: &Lying, done: &Repaired) -> Result<usize, String> {
+    let volume = shape.open(device, false).map_err(|error| format!("{error:?}, {done:?}"))?;
+    let findings = volume.check();
+    if done.hurt.is_empty() && !findings.is_empty() {
+        return Err(format!("check finds {findings:?}, {done:?}"));
+    }
+    let (found, marked) = (files(&volume), marked(done));
+    for (path, bytes) in &found {
+        let known = made.ever.get(&below(path)) == Some(bytes) || marked.contains(path);
+        let nameless = path.starts_with("/lost+found/");
+        let right = known || (nameless && made.ever.values().any(|own| own == bytes));
+        if !right {
+            return Err(format!("{path} is wrong, and nobody says so: {done:?}"));
+        }
+    }
+    let kept = volume.snapshots().len();
+    if let Some(shown) = made.shown.filter(|_| kept > 0 && done.hurt.is_empty()) {
+        let volume = Arc::new(shape.open(device, false).expect("it opened before"));
+        let own = Snapped::new(volume, "one").map_err(|error| format!("{error:?}"))?;
+        if print(&own) != Ok(shown) {
+            return Err(format!("the snapshot shows something else: {done:?}"));
+        }
+    }
+    drop(volume);
+    goes_on(shape, device)?;
+    Ok(made.files.iter().filter(|(path, bytes)| found.get(*path) == Some(bytes)).count())
+}
+
+/// Repairs a medium, without its snapshot if that cannot stay; how many files are whole, and whether it stayed.
+fn whole(shape: &Shape, made: &Made, medium: Medium) -> Result<(usize, Repaired), String> {
+    let device = shape.device(medium.clone());
+    let before = medium.print(0, medium.size());
+    let done = match repaired(&device, false) {
+        Err(RepairError::Snapshots(_)) => {
+            if device.medium().print(0, medium.size()) != before {
+                return Err("it was refused, and written".into());
+            }
+            repaired(&device, true)
+        }
+        done => done,
+    };
+    let done = done.map_err(|error| format!("{error:?}"))?;
+    Ok((judge(shape, made, &device, &done)?, done))
+}
+
+#[test]
+fn each_structure_may_be_damaged() {
+    for shape in &SHAPES {
+        let mut score: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
+        for number in 0..from_env("ESKER_CASES", 2) {
+            let seed = seed().wrapping_add(number);
+            let made = made(shape, seed, number % 2 == 1);
+            let mut chance = Chance::new(seed);
+            let mut all = structures(shape, &made.medium);
+            all.insert("a twentieth", (0..3).map(|_| many(&made.medium, &mut chance)).collect());
+            all.insert("nothing", vec![Places::new()]);
+            for (name, places) in all {
+                let step = places.len().div_ceil(OF_EACH).max(1);
+                for place in places.iter().step_by(step) {
+                    let medium = damaged(&made.medium, place, &mut chance);
+                    let (count, done) = whole(shape, &made, medium).unwrap_or_else(|why| {
+                        panic!("{}, {name} at {place:?}, seed {seed:#x}: {why}", shape.name)
+                    });
+                    let own = score.entry(name).or_default();
+                    *own = (own.0 + count, own.1 + made.files.len(), own.2 + done.gone.len());
+                    let left = count + done.damaged.len();
+                    let all_there = ["nothing", "newest superblock", "parity"].contains(&name)
+                        || (shape.copies > 1
+                            && ["tables", "head of tables", "root"].contains(&name));
+                    assert!(
+                        !all_there || count == made.files.len(),
+                        "{}, {name} at {place:?}, seed {seed:#x}: {count} whole, {done:?}",
+                        shape.name
+                    );
+                    assert!(
+                        name != "block" || left >= made.files.len(),
+                        "{}, {name} at {place:?}, seed {seed:#x}: {count} whole, {done:?}",
+                        shape.name
+                    );
+                }
+            }
+        }
+        for (name, (whole, all, gone)) in score {
+            println!("{}, {name}: {whole} of {all} whole, {gone} snapshots gone", shape.name);
+        }
+    }
+}
+
+/// Power fails at every operation: the volume is what it was, and can be repaired, or is repaired.
+#[test]
+fn repairing_survives_every_cut() {
+    for shape in &SHAPES {
+        let (mut states, mut new) = (0, 0);
+        for number in 0..from_env("ESKER_CASES", 2) {
+            let seed = seed().wrapping_add(number);
+            let made = made(shape, seed, number % 2 == 1);
+            let mut chance = Chance::new(seed);
+            let places = structures(shape, &made.medium);
+            let some = ["block", "tables", "superblocks and root"];
+            for name in some {
+                // What is never settled has no tables.
+                let Some(own) = places.get(name) else { continue };
+                let place = chance.pick(own).clone();
+                let medium = damaged(&made.medium, &place, &mut chance);
+                let device = shape.device(medium.clone());
+                let done = repaired(&device, true).expect("it is repaired");
+                let wanted = print(&shape.open(&device, false).expect("it opens"));
+                judge(shape, &made, &shape.device(device.medium()), &done).expect("it is right");
+                let mut replay = Replay::new(medium, shape.zones.map(|zones| zones.len), false);
+                for op in &device.ops() {
+                    replay.step(op);
+                    replay.states(DOSE, &mut chance, &mut |state| {
+                        let own = shape.device(state);
+                        let volume = shape.open(&own, false);
+                        let clean = volume.as_ref().is_ok_and(|volume| volume.check().is_empty());
+                        let is_new = clean && volume.is_ok_and(|volume| print(&volume) == wanted);
+                        (states, new) = (states + 1, new + u32::from(is_new));
+                        if is_new || states % 5 > 0 {
+                            return;
+                        }
+                        let done = repaired(&own, true).unwrap_or_else(|why| {
+                            panic!("{}, {name}, seed {seed:#x}: {why:?}", shape.name)
+                        });
+                        judge(shape, &made, &own, &done).unwrap_or_else(|why| {
+                            panic!("{}, {name}, seed {seed:#x}: cut, {why}", shape.name)
+                        });
+                    });
+                }
+            }
+        }
+        println!("{}: {states} states, {new} of them repaired", shape.name);
+        assert!(new > 0, "{}: nothing was repaired", shape.name);
+    }
+}
