@@ -112,10 +112,11 @@ fn a_damaged_volume_becomes_one_that_is_whole() {
     for at in superblocks.into_iter().chain((0..128).map(|step| step * 4096)) {
         file.write_all_at(&[0; 512], at as u64).expect("damage");
     }
-    fails(&["check", &disk], 4, &["not an Esker volume"]);
+    fails(&["check", &disk], 4, &["not an Esker image or volume"]);
     let done = repaired(&[&disk]);
     assert!(done["settings_lost"] == true && done["rebuilt"] == true, "{done}");
     succeeds(&["check", &disk]);
+    assert_eq!(whole(&disk), 20 - damaged.len());
 }
 
 /// With two copies all tables are made again from their parity, and nothing is lost.
@@ -156,4 +157,15 @@ fn what_cannot_be_repaired_is_told() {
         fails(&["check", "--repair", &disk], 1, &["in use", "unmount it"]);
         succeeds(&["umount", &lab.path("mnt")]);
     }
+}
+
+#[test]
+fn a_snapshot_is_taken_out() {
+    let lab = Lab::new(&["tree"]);
+    let disk = volume(&lab, &[]);
+    succeeds(&["snapshot", "create", &disk, "before"]);
+    let out = lab.path("out");
+    succeeds(&["recover", &format!("{disk}@before"), "-o", &out]);
+    assert_eq!(fs::read(format!("{out}/d1/f4")).expect("it is out"), noise(4, 30_000));
+    fails(&["recover", &format!("{disk}@other"), "-o", &out], 6, &["no snapshot of this name"]);
 }

@@ -76,6 +76,8 @@ pub enum Damage {
     Table,
     /// Bytes of the base are named that are none.
     Base,
+    /// No snapshot of this name is left.
+    NoSnapshot,
 }
 
 impl Damage {
@@ -94,6 +96,7 @@ impl Damage {
             Self::Block => "a block is named that is not known",
             Self::Table => "a table's page holds something else",
             Self::Base => "bytes of the base are named that are none",
+            Self::NoSnapshot => "no snapshot of this name is left",
         }
     }
 }

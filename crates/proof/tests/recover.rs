@@ -253,6 +253,18 @@ fn ending(told: &str, end: &str) -> BTreeSet<String> {
     told.lines().filter_map(|line| line.strip_suffix(end)).map(str::to_owned).collect()
 }
 
+/// Files that do not come out of a volume as they were.
+fn lost(own: &Written, volume: &str) -> BTreeSet<String> {
+    let out = own.file("all");
+    let _ = esker(&["recover", volume, "-o", &out.to_string_lossy()]);
+    let is_lost =
+        |path: &Path, bytes: &Vec<u8>| std::fs::read(out.join(path)).ok() != Some(bytes.clone());
+    let files = own.tree.iter().filter(|(path, bytes)| is_lost(path, bytes));
+    let found = files.map(|(path, _)| format!("/{}", path.display())).collect();
+    std::fs::remove_dir_all(&out).expect("it goes");
+    found
+}
+
 /// Scrubbing makes all tables and superblocks right again, and names exactly the files that are damaged; of a volume
 /// that is whole it says nothing.
 #[test]
@@ -260,8 +272,15 @@ fn scrubbing_mends_what_it_can_and_names_the_rest() {
     if !may_mount() {
         return;
     }
+    // Several files share a block of the usual length.
+    for flags in [TWICE, &["--meta-copies", "2"]] {
+        scrubbed(flags);
+    }
+}
+
+fn scrubbed(flags: &[&str]) {
     let mut chance = Chance::new(seed());
-    let own = written(TWICE, &mut chance);
+    let own = written(flags, &mut chance);
     let whole = own.file("disk.vol");
     let (done, told) = esker(&["scrub", &whole.to_string_lossy()]);
     assert!(done && told.contains("0 superblocks, 0 parts of tables, 0 pieces"), "{told}");
@@ -281,16 +300,14 @@ fn scrubbing_mends_what_it_can_and_names_the_rest() {
         let (_, told) = esker(&["scrub", "--dry-run", &path]);
         assert!(told.contains("0 superblocks, 0 parts of tables, 0 pieces"), "{told}");
         assert_eq!(ending(&told, ": damaged"), damaged, "another time, other files");
-        let out = own.file("all");
-        let (_, told) = esker(&["recover", &path, "-o", &out.to_string_lossy()]);
-        let lost: BTreeSet<_> = own
-            .tree
-            .iter()
-            .filter(|(path, bytes)| std::fs::read(out.join(path)).ok().as_ref() != Some(*bytes))
-            .map(|(path, _)| format!("/{}", path.display()))
-            .collect();
-        assert_eq!(lost, damaged, "{permille} of 1000: {told}");
-        std::fs::remove_dir_all(&out).expect("it goes");
+        assert_eq!(lost(&own, &path), damaged, "{permille} of 1000");
+        // As it was before that, and without superblocks, whatever has its own blocks is there too.
+        let raw = own.file("raw.vol");
+        std::fs::write(&raw, &before).expect("a copy");
+        assert_eq!(lost(&own, &raw.to_string_lossy()), damaged, "{permille} of 1000, not mended");
+        let file = std::fs::File::options().write(true).open(&raw).expect("it opens");
+        file.write_all_at(&vec![0; (4 * SEGMENT).max(1 << 20)], 0).expect("damage");
+        assert_eq!(lost(&own, &raw.to_string_lossy()), damaged, "{permille}, superblocks gone");
     }
     assert!(mended > 0 && named > 0, "nothing was damaged");
 }

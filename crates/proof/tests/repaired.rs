@@ -18,8 +18,8 @@ use esker_proof::told::print;
 use esker_proof::world::on_volume::mount;
 use esker_stone::cache::Cache;
 use esker_volume::part::{LOG, PARITY, PartHead, TABLES};
-use esker_volume::recover::{RepairError, Repaired, Repairing, repair};
-use esker_volume::{Options, Snapped, Superblock};
+use esker_volume::recover::{Recovering, RepairError, Repaired, Repairing, recover, repair};
+use esker_volume::{Damage, Error, Options, Snapped, Superblock};
 
 const DOSE: Dose = Dose { subsets: 1, torn: 2, garbage: 1 };
 /// Of each kind of damage so many places are tried.
@@ -35,6 +35,8 @@ struct Made {
     ever: Files,
     /// What its snapshot shows, if it has one.
     shown: Option<u64>,
+    /// The files that it has.
+    then: Files,
 }
 
 fn clock() -> Time {
@@ -61,6 +63,7 @@ fn made(shape: &Shape, seed: u64, snapshot: bool) -> Made {
         dirs.push((own, made.expect("a directory").ino));
     }
     let (mut files, mut ever, mut shown) = (Files::new(), Files::new(), None);
+    let mut then = Files::new();
     for number in 0..60 {
         let (dir, parent) = chance.pick(&dirs).clone();
         let own = format!("f{number}");
@@ -91,11 +94,12 @@ fn made(shape: &Shape, seed: u64, snapshot: bool) -> Made {
             let volume = Arc::clone(fs.store().shared());
             let own = Snapped::new(volume, "one").expect("it is there");
             shown = Some(print(&own).expect("it shows everything"));
+            then.clone_from(&files);
         }
     }
     fs.sync().expect("a sync");
     fs.store().volume().close().expect("it closes");
-    Made { medium: device.medium(), files, ever, shown }
+    Made { medium: device.medium(), files, ever, shown, then }
 }
 
 /// Bytes that are damaged: where, and how many.
@@ -172,8 +176,8 @@ fn repaired(device: &Lying, drop_snapshots: bool) -> Result<Repaired, RepairErro
 }
 
 /// All files, by their paths.
-fn files(view: &dyn View) -> Files {
-    let (mut found, mut todo) = (Files::new(), vec![(String::new(), Ino::ROOT)]);
+fn all(view: &dyn View) -> BTreeMap<String, Option<Vec<u8>>> {
+    let (mut found, mut todo) = (BTreeMap::new(), vec![(String::new(), Ino::ROOT)]);
     while let Some((path, dir)) = todo.pop() {
         let mut entries = Vec::new();
         let listed = view.entries(dir, Cursor::START, false, &mut |listed| {
@@ -188,12 +192,21 @@ fn files(view: &dyn View) -> Files {
                 continue;
             }
             let mut bytes = vec![0; 1 << 16];
-            let len = view.read(entry.ino, 0, &mut bytes).expect("it reads");
-            bytes.truncate(len);
-            found.insert(path, bytes);
+            let len = view.read(entry.ino, 0, &mut bytes);
+            found.insert(path, len.ok().map(|len| bytes[..len].to_vec()));
         }
     }
     found
+}
+
+/// Those that can be read.
+fn readable(view: &dyn View) -> Files {
+    all(view).into_iter().filter_map(|(path, bytes)| Some((path, bytes?))).collect()
+}
+
+/// Those of a volume of which everything can be read.
+fn files(view: &dyn View) -> Files {
+    all(view).into_iter().map(|(path, bytes)| (path, bytes.expect("it reads"))).collect()
 }
 
 /// The path that it had, if only directories above it may be older.
@@ -339,5 +352,37 @@ fn repairing_survives_every_cut() {
         }
         println!("{}: {states} states, {new} of them repaired", shape.name);
         assert!(new > 0, "{}: nothing was repaired", shape.name);
+    }
+}
+
+/// A snapshot comes out as it was; of one that is damaged whatever has its right name is right.
+#[test]
+fn snapshots_are_taken_out() {
+    let named = |name: &[u8]| Recovering { snapshot: Some(name.to_vec()), ..Recovering::default() };
+    for shape in &SHAPES {
+        let made = made(shape, seed(), true);
+        let device = shape.device(made.medium.clone());
+        let (view, found) = recover(&device, options(), named(b"one")).expect("it is there");
+        assert!(files(&view) == made.then, "{}: other files", shape.name);
+        assert!(!found.has_gaps() && found.older.is_empty() && found.bare.is_empty(), "{found:?}");
+        let none = recover(&device, options(), named(b"two")).map(drop);
+        assert_eq!(none, Err(Error::Damaged(Damage::NoSnapshot)));
+        let mut chance = Chance::new(seed());
+        let mut left = 0;
+        for _ in 0..20 {
+            let places = many(&made.medium, &mut chance);
+            let device = shape.device(damaged(&made.medium, &places, &mut chance));
+            let Ok((view, found)) = recover(&device, options(), named(b"one")) else { continue };
+            let marked: BTreeSet<_> =
+                found.older.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+            for (path, bytes) in readable(&view) {
+                let nameless = path.starts_with("/lost+found/");
+                let right = made.ever.get(&below(&path)) == Some(&bytes) || marked.contains(&path);
+                assert!(right || nameless, "{}: {path} is wrong, {found:?}", shape.name);
+                left += 1;
+            }
+        }
+        println!("{}: {left} files of snapshots", shape.name);
+        assert!(left > 0);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -33,13 +33,14 @@ use crate::volumes::{self, is_volume};
 Examples:
   esker recover disk.vol -o dir
   esker recover /dev/sdx1 -o dir --damaged --report found.txt
+  esker recover disk.vol@before -o dir        what a snapshot of it shows
   esker recover disk.vol -o dir --before $(date -d 'yesterday 18:00' +%s)
   esker recover broken.esker -o dir
 
 Exit status: 6 if anything was damaged, lost, or may be older.")]
 pub struct Recover {
-    /// A volume that is not mounted, or an image
-    #[arg(value_name = "VOLUME|IMAGE")]
+    /// A volume that is not mounted, a snapshot of one, or an image
+    #[arg(value_name = "VOLUME[@NAME]|IMAGE")]
     source: PathBuf,
     /// The directory to put everything into; it is made if it is not there
     #[arg(short, long, value_name = "DIR")]
@@ -82,7 +83,8 @@ impl Recover {
     /// Recovers.
     pub fn run(&self) -> Outcome {
         if let Some(output) = &self.report {
-            super::spare(&self.source, output)?;
+            let volume = self.snapshot().map_or(&*self.source, |(volume, _)| volume);
+            super::spare(volume, output)?;
         }
         let (view, found) = self.left()?;
         let start = images::find(&*view, &Place { image: self.source.clone(), path: Vec::new() })?;
@@ -108,8 +110,18 @@ impl Recover {
         self.tell(&done, found.as_ref())
     }
 
+    /// The volume and the snapshot that are meant by `VOLUME@NAME`.
+    fn snapshot(&self) -> Option<(&Path, &str)> {
+        let (volume, name) = self.source.to_str()?.rsplit_once('@')?;
+        let volume = Path::new(volume);
+        (!self.source.exists() && volume.exists()).then_some((volume, name))
+    }
+
     /// What is left of whatever it is.
     fn left(&self) -> Outcome<Left> {
+        if let Some((volume, name)) = self.snapshot() {
+            return self.volume(volume, Some(name.as_bytes().to_vec()));
+        }
         let mut head = [0; 16];
         let kind = self.source.metadata().map(|meta| meta.file_type());
         if kind.is_ok_and(|kind| !kind.is_file() && !kind.is_block_device()) {
@@ -127,7 +139,7 @@ impl Recover {
             Ok((Box::new(image), None))
         };
         if is_volume(&self.source) {
-            return self.volume();
+            return self.volume(&self.source, None);
         }
         match image() {
             Ok(_) if self.before.is_some() || self.keep_older => {
@@ -135,25 +147,29 @@ impl Recover {
                 Err(Failure::at(Exit::Usage, what, &self.source, "leave them out"))
             }
             Err(failure) if head.starts_with(&MAGIC) => Err(failure),
-            Err(_) => self.volume(),
+            Err(_) => self.volume(&self.source, None),
             left => left,
         }
     }
 
-    fn volume(&self) -> Outcome<Left> {
-        let device = volumes::device(&self.source, false)?;
+    fn volume(&self, path: &Path, snapshot: Option<Vec<u8>>) -> Outcome<Left> {
+        let device = volumes::device(path, false)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let cache = esker_stone::cache::Cache::new(images::CACHE_LEN);
-        let finder = Finder::new(&self.source, &self.opening.bases, &cache);
+        let finder = Finder::new(path, &self.opening.bases, &cache);
         let bases = Some(Arc::clone(&finder) as Arc<dyn Bases>);
         let options = Options { threads, bases, ..Options::new(cache) };
-        let how = Recovering { before: self.before, keep_older: self.keep_older };
+        let how = Recovering { snapshot, before: self.before, keep_older: self.keep_older };
         let (volume, found) = recover(device, options, how).map_err(|error| match error {
             Error::Damaged(Damage::NoVolume) => {
                 let what = "nothing of a volume or an image is left here";
-                Failure::at(Exit::Damaged, what, &self.source, "")
+                Failure::at(Exit::Damaged, what, path, "")
             }
-            error => volumes::failure(&self.source, &error),
+            Error::Damaged(damage @ Damage::NoSnapshot) => {
+                let remedy = "without @NAME what the volume itself shows is taken out";
+                Failure::at(Exit::Damaged, damage.text(), &self.source, remedy)
+            }
+            error => volumes::failure(path, &error),
         })?;
         if let Some((_, false)) = &found.base_image {
             let why = finder.failure(&Error::Base(NoBase::Missing)).text;
@@ -169,6 +185,9 @@ impl Recover {
         let mut lines = done.troubles.clone();
         lines.extend(older.iter().map(|path| format!("{path}: may be older than it was")));
         lines.extend(lost.iter().map(|path| format!("{path}: only the name is left")));
+        let bare = paths(&own.bare);
+        let xattrs = "extended attributes may be lost";
+        lines.extend(bare.iter().map(|path| format!("{path}: {xattrs}")));
         let summary = self.summary(done, found);
         if let Some(report) = &self.report {
             let text = lines.iter().fold(summary.clone() + "\n", |text, line| text + line + "\n");
@@ -186,6 +205,7 @@ impl Recover {
                 "damaged": done.troubles,
                 "older": older,
                 "lost": lost,
+                "bare": bare,
             });
             if let (Some(own), Value::Object(all)) = (found, &mut all) {
                 all.insert("volume".to_owned(), volume(own));

@@ -82,7 +82,7 @@ pub fn setting(word: &str) -> Result<Setting, String> {
 
 /// What is wrong with a volume, for a person.
 pub fn failure(path: &Path, error: &Error) -> Failure {
-    let check = "`esker check` tells more";
+    let check = "`esker check --repair` repairs it, `esker recover` takes out what is left";
     let (exit, what, remedy) = match error {
         Error::Damaged(Damage::NoVolume) => {
             (Exit::Source, "not an Esker volume".to_owned(), "`esker mkfs` makes one")

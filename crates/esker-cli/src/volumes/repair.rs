@@ -147,6 +147,7 @@ impl Done {
             "damaged": damaged.collect::<Vec<_>>(),
             "older": texts(&own.found.older),
             "lost": texts(&own.found.lost),
+            "bare": texts(&own.found.bare),
             "nameless": own.found.nameless,
             "lost_commit": own.found.lost_commit,
             "lost_ranges": own.found.lost_ranges,
@@ -174,6 +175,8 @@ impl Done {
             let told = |path: &Vec<u8>, what: &str| format!("{}: {what}", shown(path));
             lines.extend(older.iter().map(|path| told(path, "may be older than it was")));
             lines.extend(lost.iter().map(|path| told(path, "only the name was left")));
+            let xattrs = "extended attributes may be lost";
+            lines.extend(own.found.bare.iter().map(|path| told(path, xattrs)));
             lines.extend(own.gone.iter().map(|name| format!("snapshot {}: lost", shown(name))));
             let hurt = "bytes of its files are lost; --drop-snapshots would leave it out";
             lines.extend(own.hurt.iter().map(|name| format!("snapshot {}: {hurt}", shown(name))));

@@ -27,6 +27,8 @@ pub(super) struct Links {
     pub older: Vec<Vec<u8>>,
     /// Paths of names that lead nowhere.
     pub lost: Vec<Vec<u8>>,
+    /// Paths of what may have had extended attributes that are lost.
+    pub bare: Vec<Vec<u8>>,
     /// Paths of files of which bytes are lost, and how many.
     pub damaged: Vec<(Vec<u8>, u64)>,
     /// How many things had no name.
@@ -134,6 +136,8 @@ impl Linking<'_> {
     fn tell(&mut self, path: &[u8], ino: Ino, older: bool) {
         if older {
             self.links.older.push(path.to_vec());
+        } else if self.all.bare.contains(&ino) {
+            self.links.bare.push(path.to_vec());
         }
         if let Some(&lost) = self.all.damaged.get(&ino) {
             self.links.damaged.push((path.to_vec(), lost));

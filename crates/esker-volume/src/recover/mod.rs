@@ -55,8 +55,10 @@ const PROBES_MAX: u64 = 1 << 20;
 const PROBED_BLOCKS: usize = 4;
 
 /// How to recover.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Recovering {
+    /// What this snapshot shows; `None`: what the volume does.
+    pub snapshot: Option<Vec<u8>>,
     /// As of when, in seconds since 1970; `None`: as of the last commit that is left.
     pub before: Option<i64>,
     /// What may be older than it was keeps its name.
@@ -96,6 +98,8 @@ pub struct Found {
     pub lost: Vec<Vec<u8>>,
     /// Things whose name is lost: they are in `lost+found`.
     pub nameless: u64,
+    /// Paths of what may have had extended attributes that are lost.
+    pub bare: Vec<Vec<u8>>,
 }
 
 impl Found {
@@ -119,7 +123,8 @@ impl Places {
 /// Takes what is left of the volume on a device: a volume that can be read, and what there is to say of it.
 ///
 /// # Errors
-/// `NoVolume` when nothing of a volume is left; `Stone` when it needs a newer reader.
+/// `NoVolume` when nothing of a volume is left; `NoSnapshot` when the root that is left knows none of that name;
+/// `Stone` when it needs a newer reader.
 pub fn recover<D: Device>(
     device: D,
     options: Options,
@@ -127,9 +132,16 @@ pub fn recover<D: Device>(
 ) -> Result<(Volume<Mended<D>>, Found)> {
     let Left { mended, shape, places, base, mut all, mut found, .. } =
         left(device, &options, how.before)?;
+    if let Some(name) = &how.snapshot {
+        let snapshots = &base.state.snapshots;
+        let row = snapshots.iter().find(|row| row.name == *name).ok_or(Damage::NoSnapshot)?;
+        rows::of_snapshot(&mut all, (&mended, &places), &base.state.seen_by(row), &mut found);
+        (found.sequence, found.time) = (row.sequence, Some(row.time));
+    }
     let below = base.state.base;
     let links = links::link(&mut all, how.keep_older);
     (found.older, found.lost, found.nameless) = (links.older, links.lost, links.nameless);
+    found.bare = links.bare;
     let by_number = places.0.iter().filter_map(|(&number, &at)| {
         Some((number, Physical(u32::try_from(at / shape.segment_len).ok()?)))
     });
@@ -256,4 +268,6 @@ struct All {
     older_names: BTreeSet<(Ino, Vec<u8>)>,
     /// Files of which bytes are lost, and how many: they have a hole there.
     damaged: BTreeMap<Ino, u64>,
+    /// Inodes that may have had extended attributes that are lost.
+    bare: BTreeSet<Ino>,
 }

@@ -186,7 +186,7 @@ fn has_lost_root(shape: &Superblock, read: Option<(u64, u64)>) -> bool {
 fn tree(all: &mut All, base: &State, keep_older: bool, done: &mut Repaired) -> State {
     let links = links::link(all, keep_older);
     (done.damaged, done.found.nameless) = (links.damaged, links.nameless);
-    (done.found.older, done.found.lost) = (links.older, links.lost);
+    (done.found.older, done.found.lost, done.found.bare) = (links.older, links.lost, links.bare);
     let mut recent = std::mem::take(&mut all.recent);
     recount::links(&mut recent);
     recent.refs = recount::references(&recent);

@@ -19,6 +19,7 @@ use crate::merge::{Range, Row};
 use crate::part::{LOG, PartHead};
 use crate::recent::{END, Recent, Run, Runs, runs};
 use crate::rows::counter;
+use crate::stack::State;
 
 /// A block that there never is: what a file has there is lost.
 const LOST: BlockName = BlockName { segment: 0, slot: 0 };
@@ -68,6 +69,13 @@ impl Ranges {
         let near =
             self.0.range::<[u8], _>((std::ops::Bound::Unbounded, std::ops::Bound::Included(key)));
         near.last().is_some_and(|(_, to)| to.as_deref().is_none_or(|to| key < to))
+    }
+
+    /// Whether rows of extended attributes of an inode may be lost.
+    fn hold_xattrs(&self, ino: Ino) -> bool {
+        let (from, to) = (key::xattr(ino, b""), key::xattr(Ino(ino.0.saturating_add(1)), b""));
+        let near = self.0.range(..to).next_back();
+        near.is_some_and(|(_, end)| end.as_ref().is_none_or(|end| *end > from))
     }
 
     /// The bytes of a file of which a row may be lost.
@@ -219,10 +227,36 @@ impl<D: Device> Told<'_, D> {
         }
         if !walk.lost.is_empty() {
             let lost = walk.lost.drain(..).map(|range| (range.from, range.to));
-            all.fill(&Ranges(lost.collect()), self.older(base));
+            let lost = Ranges(lost.collect());
+            // What came later than the tables has none there.
+            let known = all.recent.inodes.range(..Ino(base.state.numbers.next_ino));
+            let bare = known.map(|(&ino, _)| ino).filter(|&ino| lost.hold_xattrs(ino));
+            all.bare = bare.collect();
+            all.fill(&lost, self.older(base));
         }
         all
     }
+}
+
+/// The tree becomes that of a snapshot, as far as its tables can be read. Blocks are those of the volume: they are
+/// where it has them now.
+pub(super) fn of_snapshot<D: Device>(
+    all: &mut All,
+    (device, places): (&Mended<D>, &Places),
+    seen: &State,
+    found: &mut Found,
+) {
+    let mut walk = Walk::new(device, places);
+    walk.tables(&seen.tables);
+    let old = std::mem::take(all);
+    walk.rows.drain(..).for_each(|row| put(&mut all.recent, row));
+    (all.recent.blocks, all.recent.moves) = (old.recent.blocks, old.recent.moves);
+    (found.lost_commit, found.lost_ranges) = (None, walk.lost.len());
+    let lost = walk.lost.drain(..).map(|range| (range.from, range.to));
+    let lost = Ranges(lost.collect());
+    all.bare = all.recent.inodes.keys().copied().filter(|&ino| lost.hold_xattrs(ino)).collect();
+    // Other rows may be newer: they say nothing of it.
+    all.fill(&lost, Recent::default());
 }
 
 /// Adds the rows of another part of the same commit.
