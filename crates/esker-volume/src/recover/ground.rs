@@ -10,6 +10,7 @@ use super::base::Base;
 use super::scan::Scan;
 use crate::device::Device;
 use crate::error::{Damage, Result};
+use crate::limits::SEGMENT_LEN_MIN;
 use crate::mkfs::behind;
 use crate::part::{MOVED, PARITY};
 use crate::segments::{Condition, Physical, Segment, Segments};
@@ -45,9 +46,18 @@ pub(super) fn shape(device: &impl Device, scan: &Scan) -> Result<(Superblock, bo
         (shape.segment_len, shape.segment_room) = (zones.len, zones.capacity);
     }
     shape.unit = geometry.unit;
-    shape.size = geometry.size / shape.segment_len * shape.segment_len;
     let twice = scan.parts.iter().any(|(_, head)| head.kind == PARITY);
     shape.copies = if twice { 2 } else { 1 };
+    // Where few parts are left, they may all lie at multiples of more. None lies where superblocks do.
+    let first = scan.parts.iter().map(|(place, head)| place - head.at).min().unwrap_or(0);
+    while shape.segment_len > SEGMENT_LEN_MIN
+        && u64::from(shape.homes()) * shape.segment_len > first
+        && geometry.zones.is_none()
+    {
+        shape.segment_len /= 2;
+        shape.segment_room = shape.segment_len;
+    }
+    shape.size = geometry.size / shape.segment_len * shape.segment_len;
     let newest = scan.parts.iter().max_by_key(|(_, head)| head.sequence);
     shape.codec = newest.map_or(0, |(_, head)| head.rows_codec);
     // What was put together is checked as it will be when it is opened.
