@@ -28,10 +28,13 @@ fn streams(lab: &Lab, one: impl Fn(&str), two: impl Fn(&str)) -> (String, String
     let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
     fs::create_dir_all(&mnt).expect("made");
     succeeds(&["mkfs", &disk, "--size", "64M"]);
-    let mut all: [(&str, &dyn Fn(&str)); 2] = [("one", &one), ("two", &two)];
-    for (name, change) in &mut all {
+    for name in ["one", "two"] {
         succeeds(&["mount", &disk, &mnt]);
-        change(&mnt);
+        if name == "one" {
+            one(&mnt)
+        } else {
+            two(&mnt)
+        }
         succeeds(&["umount", &mnt]);
         succeeds(&["snapshot", "create", &disk, name]);
     }
