@@ -44,8 +44,8 @@ pub struct Present<'a> {
 pub enum Due {
     /// Make a snapshot of this name.
     Make(Occasion, String),
-    /// Take the one of this name away.
-    Delete(String),
+    /// Take this one away, and no other of its name.
+    Delete(SnapshotRow),
 }
 
 /// Remembers what was done while a volume is mounted.
@@ -70,8 +70,8 @@ impl Keeper {
             return None;
         }
         let too_many = || excess(present).or_else(|| expired(present, sure?));
-        if let Some(name) = too_many() {
-            return Some(Due::Delete(name));
+        if let Some(row) = too_many() {
+            return Some(Due::Delete(row.clone()));
         }
         let wanted = present.rules.iter().find(|rule| self.wants(rule, now, present))?;
         Some(Due::Make(wanted.occasion, name(wanted.occasion, now.wall, present)))
@@ -120,7 +120,7 @@ impl Keeper {
 }
 
 /// The oldest one of a rule that has too many, or of all when these are too many.
-fn excess(present: &Present<'_>) -> Option<String> {
+fn excess<'a>(present: &Present<'a>) -> Option<&'a SnapshotRow> {
     let of = |own: Option<Occasion>| {
         present
             .snapshots
@@ -130,17 +130,17 @@ fn excess(present: &Present<'_>) -> Option<String> {
     for rule in present.rules.iter() {
         let own = Some(rule.occasion);
         if of(own).count() > rule.keep as usize {
-            return of(own).next().map(|(row, _)| shown(row));
+            return of(own).next().map(|(row, _)| row);
         }
     }
     let largest = present.rules.largest();
     let many = largest > 0 && of(None).count() as u64 > largest;
-    if many { of(None).next().map(|(row, _)| shown(row)) } else { None }
+    if many { of(None).next().map(|(row, _)| row) } else { None }
 }
 
 /// One whose time is over. One that says that it is older than one before it is not believed; the newest of each rule
 /// stays.
-fn expired(present: &Present<'_>, now: i64) -> Option<String> {
+fn expired<'a>(present: &Present<'a>, now: i64) -> Option<&'a SnapshotRow> {
     let mut newest = i64::MIN;
     for (row, made) in present.snapshots {
         newest = newest.max(row.time);
@@ -152,14 +152,10 @@ fn expired(present: &Present<'_>, now: i64) -> Option<String> {
             last.is_some_and(|(last, _)| last.sequence == row.sequence)
         };
         if rule.is_some_and(over) && !is_newest() {
-            return Some(shown(row));
+            return Some(row);
         }
     }
     None
-}
-
-fn shown(row: &SnapshotRow) -> String {
-    String::from_utf8_lossy(&row.name).into_owned()
 }
 
 /// A name that no snapshot has.
@@ -190,7 +186,7 @@ mod tests {
         all: Vec<(SnapshotRow, Option<Occasion>)>,
         commits: u64,
         made: u64,
-        gone: Vec<String>,
+        gone: Vec<Vec<u8>>,
     }
 
     impl Toy {
@@ -238,9 +234,9 @@ mod tests {
                         self.keeper.made(occasion, now, self.commits);
                         self.made += 1;
                     }
-                    Some(Due::Delete(name)) => {
-                        self.all.retain(|(row, _)| row.name != name.as_bytes());
-                        self.gone.push(name);
+                    Some(Due::Delete(gone)) => {
+                        self.all.retain(|(row, _)| *row != gone);
+                        self.gone.push(gone.name);
                     }
                 }
             }

@@ -330,18 +330,41 @@ impl<D: Device> Volume<D> {
     /// # Errors
     /// `Missing`; what the device says.
     pub fn delete_snapshot(&self, name: &str) -> std::result::Result<(), SnapshotError> {
+        self.delete_if(|row, _| row.name == name.as_bytes())
+    }
+
+    /// Takes away a snapshot that a rule has made: this one, and not another that somebody has made since under its
+    /// name.
+    ///
+    /// # Errors
+    /// `Missing`; what the device says.
+    pub fn delete_ruled(&self, ruled: &SnapshotRow) -> std::result::Result<(), SnapshotError> {
+        // Of the same name and the same commit, too, one may have been made by hand meanwhile.
+        self.delete_if(|row, made| {
+            made.is_some() && (row.sequence, &row.name) == (ruled.sequence, &ruled.name)
+        })
+    }
+
+    /// Takes away the first snapshot of which this is true, told the rule that has made it.
+    fn delete_if(
+        &self,
+        is_it: impl Fn(&SnapshotRow, Option<Occasion>) -> bool,
+    ) -> std::result::Result<(), SnapshotError> {
         self.writable()?;
         {
             let mut log = self.log();
-            self.snapshot(name)?;
+            let sequence = {
+                let state = self.state();
+                let made = |row: &SnapshotRow| state.made.get(&row.sequence).copied();
+                let found = state.snapshots.iter().find(|row| is_it(row, made(row)));
+                found.map(|row| row.sequence).ok_or(SnapshotError::Missing)?
+            };
             self.prepare(&mut log)?;
             let before = self.told();
             {
                 let mut state = self.state_mut();
-                state.snapshots.retain(|row| row.name != name.as_bytes());
-                let State { snapshots, made, .. } = &mut *state;
-                let there = |own: &u64| snapshots.binary_search_by_key(own, |row| row.sequence);
-                made.retain(|sequence, _| there(sequence).is_ok());
+                state.snapshots.retain(|row| row.sequence != sequence);
+                state.made.remove(&sequence);
                 state.sweeping = true;
                 state.version += 1;
             }

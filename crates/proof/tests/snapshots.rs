@@ -535,6 +535,38 @@ fn rules_are_kept_in_the_volume() {
     assert_eq!(features, 1, "who knows no rules may come again");
 }
 
+/// A rule's snapshot that was to go is deleted by somebody, and its name given to another one, by hand and by a rule,
+/// after changes and without any: that stays.
+#[test]
+fn what_a_rule_takes_away_is_what_it_saw() {
+    let device = Arc::new(Ram::new(SIZE));
+    let mut churn = Churn::new(&device);
+    let mut row = |changes: usize, made: Option<Occasion>| {
+        (0..changes).for_each(|_| churn.create(600).expect("room"));
+        churn.fs.sync().expect("a sync");
+        churn.home().create_snapshot_for("daily", made).expect("a snapshot");
+        (
+            Arc::clone(churn.home().shared()),
+            churn.home().volume().snapshot("daily").expect("it is there"),
+        )
+    };
+    let day = Some(Occasion::Day);
+    let (volume, first) = row(1, day);
+    volume.delete_snapshot("daily").expect("deleted");
+    assert_eq!(volume.delete_ruled(&first), Err(SnapshotError::Missing));
+    // The same state by hand, another one by hand, another one by a rule.
+    for (changes, made) in [(0, None), (1, None), (1, day)] {
+        let (_, other) = row(changes, made);
+        assert_eq!(volume.delete_ruled(&first), Err(SnapshotError::Missing), "{changes} {made:?}");
+        assert_eq!(volume.snapshots_made(), [(other, made)]);
+        volume.delete_snapshot("daily").expect("deleted");
+    }
+    let (_, last) = row(1, day);
+    assert_eq!(volume.delete_ruled(&last), Ok(()));
+    assert_eq!(volume.snapshots(), []);
+    assert_eq!(churn.home().findings(), [""; 0]);
+}
+
 /// Names that cannot be, that are there, or not.
 #[test]
 fn names_are_told_apart() {

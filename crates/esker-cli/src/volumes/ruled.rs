@@ -43,7 +43,9 @@ impl Ruled {
             if let Err(error) = self.obey(fs, &due, now) {
                 let what = match &due {
                     Due::Make(_, own) => format!("no snapshot {own}"),
-                    Due::Delete(own) => format!("the snapshot {own} stays"),
+                    Due::Delete(own) => {
+                        format!("the snapshot {} stays", String::from_utf8_lossy(&own.name))
+                    }
                 };
                 log::tell(&format!("{name}: {what} ({error}); tried again in {AGAIN} s"));
                 return self.keeper.failed(now);
@@ -62,8 +64,8 @@ impl Ruled {
                 self.keeper.made(*occasion, now, home.volume().commits());
                 Ok(())
             }
-            Due::Delete(name) => match home.volume().delete_snapshot(name) {
-                // Somebody was faster.
+            Due::Delete(row) => match home.volume().delete_ruled(row) {
+                // Somebody was faster, and may have made another one of that name.
                 Err(SnapshotError::Missing) => Ok(()),
                 done => done,
             },
