@@ -110,7 +110,12 @@ impl<D: Device> Volume<D> {
         // One of the log, one of tables, and one for each copy of the superblock are written besides.
         let active = self.shape.copies + 2 + GENERATIONS as u32;
         let enough = zones.is_none_or(|zones| zones.active == 0 || zones.active >= active);
-        enough && Ahead::is_worth_it(self.segments().rows().len())
+        // What snapshots keep takes room that nobody can reckon with: then all is left to who needs it.
+        let kept = {
+            let state = self.state();
+            !state.snapshots.is_empty() || state.sweeping
+        };
+        !kept && enough && Ahead::is_worth_it(self.segments().rows().len())
     }
 
     /// Something failed: what was laid down since the last barrier may not be there.
