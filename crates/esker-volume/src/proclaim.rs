@@ -94,8 +94,8 @@ impl<D: Device> Volume<D> {
     }
 
     /// Nothing more is written: of all that was, the last commit included, the superblock says that it was safe, and
-    /// that nothing lies behind it, so that the next who opens need not look there. Not where nothing was committed since
-    /// opening.
+    /// that nothing lies behind it, so that the next who opens need not look there. Not where nothing was committed
+    /// since opening.
     ///
     /// # Errors
     /// What the device says. All commits are safe all the same.

@@ -253,6 +253,13 @@ impl<D: Device> Walk<'_, D> {
         self.superblock.closed != 0 && self.superblock.closed == end
     }
 
+    /// That nothing says of a commit behind this one that it was safe.
+    fn is_all(&self, sequence: u64) -> Result<()> {
+        let lost =
+            self.proven() > sequence || (!self.is_closed() && self.told_near_end()? > sequence);
+        if lost { Err(Damage::LostCommit.into()) } else { Ok(()) }
+    }
+
     /// Applies a commit. Segments below `known` are those that the root knows; what something was moved to since was
     /// not `idle`.
     fn replay(
@@ -348,9 +355,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         last.checked_sub(1).map_or(superblock.sequence, |at| walk.parts[at].head.sequence);
     let tried = walk.parts.iter().map(|part| part.head.sequence).max().unwrap_or(0).max(sequence);
     let closed = walk.is_closed();
-    if walk.proven() > sequence || (!closed && walk.told_near_end()? > sequence) {
-        return Err(Damage::LostCommit.into());
-    }
+    walk.is_all(sequence)?;
     let mut since = vec![Physical(superblock.log_physical)];
     // The log goes on behind the last part that is whole, even if its commit is not.
     for part in &walk.parts {

@@ -16,8 +16,8 @@ use super::ahead::Readers;
 use super::{Buffer, Device, Fault, Geometry, Result, Zones};
 use crate::limits::{UNIT_MAX, UNIT_MIN};
 
-/// What a device writes as a whole, by its own word; of a file, what the kernel's cache writes. Nothing is left out between
-/// writes to a zone, so there it is as large as it may be.
+/// What a device writes as a whole, by its own word; of a file, what the kernel's cache writes. Nothing is left out
+/// between writes to a zone, so there it is as large as it may be.
 fn unit(file: &File, zoned: bool) -> u32 {
     let own = ioctl_blkpbszget(file).ok().filter(|own| own.is_power_of_two() && !zoned);
     own.map_or(UNIT_MAX, |own| own.clamp(UNIT_MIN, UNIT_MAX))
