@@ -15,11 +15,11 @@ use esker_proof::lying::Lying;
 use esker_proof::lying::medium::Medium;
 use esker_proof::lying::states::{Dose, Replay};
 use esker_proof::told::print;
-use esker_proof::world::on_volume::mount;
+use esker_proof::world::on_volume::{above, mount};
 use esker_stone::cache::Cache;
 use esker_volume::part::{LOG, PARITY, PartHead, TABLES};
 use esker_volume::recover::{Recovering, RepairError, Repaired, Repairing, recover, repair};
-use esker_volume::{Damage, Error, Options, Snapped, Superblock};
+use esker_volume::{Damage, Error, Options, Snapped, Superblock, open};
 
 const DOSE: Dose = Dose { subsets: 1, torn: 2, garbage: 1 };
 /// Of each kind of damage so many places are tried.
@@ -384,5 +384,46 @@ fn snapshots_are_taken_out() {
         }
         println!("{}: {left} files of snapshots", shape.name);
         assert!(left > 0);
+    }
+}
+
+/// Stretches of a device that forgets nothing are begun again and again by parts of other lengths, and heads of an
+/// earlier life lie in the gaps between them: nothing is missing, and nothing is what it was.
+#[test]
+fn what_lies_in_gaps_is_left_there() {
+    // What commits say stays in the log for long.
+    let shape = &Shape { recent_len: 64 << 10, copies: 1, ..SHAPES[1] };
+    let (mut chance, device) = (Chance::new(seed()), shape.fresh(seed()));
+    let told = Options { write: true, discard: false, recent_len: 64 << 10, ..options() };
+    let volume = open(Arc::clone(&device), told).expect("it opens");
+    let fs = Fs::new(above(volume).expect("there is room"), clock);
+    let mut files = Files::new();
+    for step in 0..from_env("ESKER_CASES", 6) * 400 {
+        let path = format!("f{}", chance.below(12));
+        let name = Name::parse(path.as_bytes()).expect("a name");
+        if files.contains_key(&path) {
+            fs.unlink(&Caller::ROOT, Ino::ROOT, name).expect("unlink always works");
+        }
+        let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
+        let ino = fs.create(&Caller::ROOT, Ino::ROOT, name, new).expect("room").ino;
+        // One that is small, and one that is not: the second goes right behind the first.
+        let len = [chance.below(100), chance.below(30_000)][chance.below(2) as usize];
+        let bytes: Vec<u8> = (0..len).map(|_| chance.number() as u8).collect();
+        fs.write(ino, 0, &bytes, false).expect("room");
+        fs.forget(ino, 1);
+        files.insert(path, bytes);
+        fs.sync().expect("a sync");
+        if step % 40 < 39 {
+            continue;
+        }
+        let now = shape.device(device.medium());
+        let (found, told) = recover(&now, options(), Recovering::default()).expect("it is whole");
+        assert!(!told.has_gaps() && told.older.is_empty(), "step {step}: {told:?}");
+        let found: Vec<_> = readable(&found).into_values().collect();
+        assert!(found.iter().eq(files.values()), "step {step}: other files");
+        repaired(&now, false).unwrap_or_else(|error| panic!("step {step}: {error:?}"));
+        let volume = shape.open(&now, false).expect("it opens");
+        assert_eq!(volume.check(), [], "step {step}");
+        assert!(readable(&volume).values().eq(files.values()), "step {step}: other files");
     }
 }

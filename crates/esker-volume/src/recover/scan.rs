@@ -100,7 +100,7 @@ impl Scan {
             work();
         });
         let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-        all.choose();
+        all.choose(device);
         all
     }
 
@@ -113,7 +113,7 @@ impl Scan {
             all.unreadable += read(device, at, &mut bytes);
             all.take(at, &bytes);
         }
-        all.choose();
+        all.choose(device);
         all
     }
 
@@ -126,7 +126,7 @@ impl Scan {
     }
 
     /// Leaves only what is of one volume, and no head that is the content of another part.
-    fn choose(&mut self) {
+    fn choose(&mut self, device: &impl Device) {
         let mut counts: HashMap<[u8; 16], usize> = HashMap::new();
         self.parts.iter().for_each(|(_, head)| *counts.entry(head.uuid).or_default() += 1);
         let known: HashSet<_> = self.superblocks.iter().map(|own| own.uuid).collect();
@@ -142,14 +142,7 @@ impl Scan {
         };
         self.parts.retain(|part| Some(part.1.uuid) == uuid && aligned(part));
         self.parts.sort_by_key(|(place, _)| *place);
-        let mut end = 0;
-        self.parts.retain(|(place, head)| {
-            let own = *place >= end;
-            if own {
-                end = place.saturating_add(head.len);
-            }
-            own
-        });
+        self.parts = outermost(device, &self.parts);
     }
 
     /// The volume's name.
@@ -182,4 +175,41 @@ impl Scan {
         let begin = |(place, head): &Part| (head.segment, place - head.at);
         Places(self.parts.iter().map(begin).collect())
     }
+}
+
+/// Parts that lie in no other, of those that lie in the order of their places. But one of which only the head is left,
+/// in a gap between parts that were written over it since, is none: what seems to lie in it is.
+fn outermost(device: &impl Device, parts: &[Part]) -> Vec<Part> {
+    let (mut outermost, mut end) = (Vec::new(), 0);
+    // What is read to find that out: much less, unless somebody made up the heads.
+    let mut left = device.geometry().size;
+    for (number, part) in parts.iter().enumerate() {
+        let (place, head) = part;
+        if *place < end {
+            continue;
+        }
+        let own_end = place.saturating_add(head.len);
+        let mut inside = parts[number + 1..].iter().take_while(|(place, _)| *place < own_end);
+        let others = inside
+            .any(|other| is_later(other, part) && holds(device, other, &mut left) == Some(true));
+        if others && holds(device, part, &mut left) == Some(false) {
+            continue;
+        }
+        outermost.push(*part);
+        end = own_end;
+    }
+    outermost
+}
+
+/// Whether a part was written to the same stretch later than another one.
+fn is_later((place, head): &Part, (other_place, other): &Part) -> bool {
+    let newer = (head.segment, head.sequence) > (other.segment, other.sequence);
+    newer && place.wrapping_sub(head.at) == other_place.wrapping_sub(other.at)
+}
+
+/// Whether a part is as it was written; nothing where no more is to be read.
+fn holds(device: &impl Device, (place, head): &Part, left: &mut u64) -> Option<bool> {
+    *left = left.checked_sub(head.len)?;
+    let mut bytes = vec![0; usize::try_from(head.len).ok()?];
+    Some(device.read(*place, &mut bytes).is_ok() && head.holds(&bytes))
 }

@@ -12,7 +12,7 @@ use esker::limits::FILE_SIZE_MAX;
 use esker::memory::{Base, Home, Options};
 use esker::store::Store as _;
 use esker_volume::device::Device;
-use esker_volume::{Error, Kept, SnapshotError};
+use esker_volume::{Error, Kept, SnapshotError, Volume};
 
 use super::inside::{Checked, Inside, root_attr};
 use super::layered::survey;
@@ -45,7 +45,14 @@ impl<B: Base, D: Device> Checked for Kept<Home<B>, D> {
 /// # Errors
 /// What opening says.
 pub fn mount<D: Device>(shape: &Shape, device: D) -> Result<Above<D>, Error> {
-    let volume = shape.open(device, true)?;
+    above(shape.open(device, true)?)
+}
+
+/// Memory above a volume that was opened.
+///
+/// # Errors
+/// What the volume says.
+pub fn above<D: Device>(volume: Volume<D>) -> Result<Above<D>, Error> {
     let options = Options { size_max: DIRTY_MAX, file_size_max: FILE_SIZE_MAX, root: root_attr() };
     let make = Box::new(move || Home::new(Heap::new(), &options));
     Kept::new(volume, DIRTY_MAX, make).map_err(Error::Source)
