@@ -2,6 +2,8 @@
 //!
 //! Above: verbs. Below: everything that is read. Invariant: nothing is changed; what cannot be read is a line too.
 
+use std::cmp::Reverse;
+
 use esker::Ino;
 use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
@@ -11,11 +13,12 @@ use crate::delta::Delta;
 use crate::device::Device;
 use crate::error::{Damage, Error, Result};
 use crate::limits::{SUPERBLOCK_STEP, SUPERBLOCKS_MAX};
+use crate::log::next_page;
 use crate::merge::rows;
 use crate::part::{LOG, MOVED, PartHead};
 use crate::recent::END;
 use crate::segments::Physical;
-use crate::superblock::Superblock;
+use crate::superblock::{PAGES, Superblock};
 use crate::volume::Volume;
 
 /// What is shown.
@@ -137,10 +140,23 @@ impl<D: Device> Volume<D> {
         Ok(head.filter(|head| head.at == at && (1..=left).contains(&head.len)))
     }
 
+    /// The part behind one that ends here: right there, or at the next page, and what was left in the gap is of an
+    /// earlier life.
+    fn head_behind(&self, physical: Physical, end: u64) -> Result<Option<PartHead>> {
+        let right = self.head_at(physical, end)?;
+        let next = next_page(end);
+        if self.shape.incompatible & PAGES == 0 || next == end {
+            return Ok(right);
+        }
+        let life = |head: &PartHead| (head.segment, head.sequence, Reverse(head.at));
+        Ok(right.into_iter().chain(self.head_at(physical, next)?).max_by_key(life))
+    }
+
     fn dump_parts(&self, each: &mut dyn FnMut(String)) -> Result<()> {
         for row in self.stretches() {
-            let mut at = 0;
-            while let Some(head) = self.head_at(row.physical, at)? {
+            let mut end = 0;
+            while let Some(head) = self.head_behind(row.physical, end)? {
+                let at = head.at;
                 // What a stretch held in an earlier life may still be there behind what it holds now.
                 let now = if head.segment == row.number { "" } else { " (earlier)" };
                 let what = match head.kind {
@@ -152,7 +168,7 @@ impl<D: Device> Volume<D> {
                     "segment {} at {at}{now}: {what} {}, part {}, {} bytes, {} blocks, {:016x}",
                     head.segment, head.sequence, head.part, head.len, head.slots, head.checksum
                 ));
-                at += head.len;
+                end = at + head.len;
             }
         }
         Ok(())
@@ -203,11 +219,14 @@ impl<D: Device> Volume<D> {
             }
             return Ok(());
         }
-        let mut at = 0;
-        while let Some(head) = self.head_at(physical, at)? {
-            at += head.len;
-            if at <= inside {
+        let mut end = 0;
+        while let Some(head) = self.head_behind(physical, end)? {
+            end = head.at + head.len;
+            if end <= inside {
                 continue;
+            }
+            if head.at > inside {
+                break;
             }
             each(format!("{} bytes into {head:?}", inside - head.at));
             if head.kind == LOG {

@@ -9,7 +9,7 @@ use crate::error::{Damage, Error, Result};
 use crate::limits::{NEXT, UNIT_MAX};
 use crate::migrate::Moving;
 use crate::part::{LAST, LOG, MAGIC, PartHead};
-use crate::segments::{Condition, Physical, Segments};
+use crate::segments::{Condition, Physical, Segment, Segments};
 use crate::superblock::{PAGES, Superblock};
 use crate::volume::Volume;
 
@@ -335,17 +335,21 @@ pub(crate) fn named(superblock: &Superblock) -> [Physical; NEXT] {
     [Physical(superblock.log_next), Physical(superblock.log_spare)]
 }
 
-/// Takes the stretches that were named, and only those, out of what is free.
-pub(crate) fn hold(segments: &mut Segments, next: &[Physical]) -> Result<()> {
+/// Takes the stretches that were named, and only those, out of what `may` be begun.
+pub(crate) fn hold(
+    segments: &mut Segments,
+    next: &[Physical],
+    may: impl Fn(&Segment) -> bool,
+) -> Result<()> {
     let held = segments.rows().iter().filter(|row| row.condition == Condition::Next);
     for physical in held.map(|row| row.physical).collect::<Vec<_>>() {
         segments.set(physical, Condition::Free);
     }
     for &one in next {
-        match segments.get(one).map(|row| row.condition) {
-            Some(Condition::Free) => segments.set(one, Condition::Next),
-            _ => return Err(Damage::Segment.into()),
+        if !segments.get(one).is_some_and(&may) {
+            return Err(Damage::Segment.into());
         }
+        segments.set(one, Condition::Next);
     }
     Ok(())
 }

@@ -40,6 +40,8 @@ impl<D: Device> Volume<D> {
         // Whatever comes of it, this place and this generation are used up.
         let before = std::mem::replace(&mut log.home, next);
         log.superblock.generation = superblock.generation;
+        // Even one that fails may be there when somebody opens.
+        log.closed |= superblock.closed != 0;
         for copy in 0..self.shape.copies {
             let at = self.place(Physical(2 * copy + next.0));
             if next.1 == 0 && self.device.geometry().zones.is_some() {

@@ -3,6 +3,8 @@
 //! Above: `mkfs`, homes, verbs. Below: `part`, `root`. Invariant: opening writes nothing, so it can be cut and
 //! begun again as often as it likes; a commit that a later one proves safe is there, or opening fails and says so.
 
+use std::collections::BTreeSet;
+
 use crate::commit::absorb;
 use crate::delta::Delta;
 use crate::device::{Device, Fault};
@@ -15,7 +17,7 @@ use crate::migrate::Moving;
 use crate::part::{LOG, MAGIC, PartHead};
 use crate::root;
 use crate::rows::Begun;
-use crate::segments::{Condition, Physical, Segments};
+use crate::segments::{Condition, Physical, Segment, Segments};
 use crate::settle::idle;
 use crate::stack::State;
 use crate::superblock::{PAGES, Superblock};
@@ -260,12 +262,11 @@ impl<D: Device> Walk<'_, D> {
         if lost { Err(Damage::LostCommit.into()) } else { Ok(()) }
     }
 
-    /// Applies a commit. Segments below `known` are those that the root knows; what something was moved to since was
-    /// not `idle`.
+    /// Applies a commit. What something was moved to since the root is not `idle`.
     fn replay(
         &self,
         parts: std::ops::Range<usize>,
-        known: u64,
+        root: &Root,
         (state, segments): (&mut State, &mut Segments),
         idle: &mut Vec<Physical>,
     ) -> Result<()> {
@@ -275,7 +276,7 @@ impl<D: Device> Walk<'_, D> {
         }
         for row in std::mem::take(&mut delta.begun) {
             idle.retain(|&one| segments.get(one).is_none_or(|own| own.number != row.segment));
-            begin_moved(segments, row, known)?;
+            root.begin_moved(segments, row)?;
         }
         // What was needed of a segment that was given away since does not count any more.
         delta.lives.retain(|row| segments.find(row.segment).is_some());
@@ -345,7 +346,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         superblock.may_be_written()?;
     }
     let (mut state, mut segments) = root_of(&device, &superblock)?;
-    let known = segments.next_number();
+    let root = Root::of(&superblock, &segments);
     let mut walk = Walk { device: &device, superblock, proven, parts: Vec::new() };
     walk.run()?;
     walk.doubt()?;
@@ -360,7 +361,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     // The log goes on behind the last part that is whole, even if its commit is not.
     for part in &walk.parts {
         if segments.find(part.head.segment) != Some(part.physical) {
-            begin(&mut segments, part)?;
+            root.begin(&mut segments, part)?;
         }
         if since.last() != Some(&part.physical) {
             since.push(part.physical);
@@ -368,11 +369,11 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     }
     let (physical, segment, at, next) = walk.end();
     empty(&mut segments, segment)?;
-    hold(&mut segments, &next)?;
+    hold(&mut segments, &next, |row| root.may_begin(row))?;
     let needed = since.iter().copied().chain([Physical(superblock.root_physical)]).collect();
     let mut idle = idle(&segments, &needed);
     for parts in commits {
-        walk.replay(parts, known, (&mut state, &mut segments), &mut idle)?;
+        walk.replay(parts, &root, (&mut state, &mut segments), &mut idle)?;
     }
     // Numbers that were given out and lost are not given out again.
     let skip = segments.next_number() + u64::from(superblock.segments());
@@ -429,31 +430,53 @@ pub(crate) fn reads_log(device: &impl Device, superblock: &Superblock, last: u64
     Ok(true)
 }
 
-/// A segment that the log went on in.
-fn begin(segments: &mut Segments, part: &Part) -> Result<()> {
-    let condition = segments.get(part.physical).map(|row| row.condition);
-    if part.head.at != 0 || !matches!(condition, Some(Condition::Free | Condition::Next)) {
-        return Err(Damage::Segment.into());
-    }
-    segments.begin(part.physical, part.head.segment, Condition::Log);
-    Ok(())
+/// What the root knew of stretches that were begun since.
+struct Root {
+    /// Segments below this one it knows, or they were given away since.
+    known: u64,
+    /// Stretches of which nothing was needed any more. A superblock behind this one may have said that they are free:
+    /// should that one be damaged, others have been begun there all the same.
+    spent: BTreeSet<Physical>,
 }
 
-/// A segment that was begun for blocks that were moved. Those before `known` the root knows, or they were given away
-/// since.
-fn begin_moved(segments: &mut Segments, row: Begun, known: u64) -> Result<()> {
-    match segments.find(row.segment) {
-        Some(physical) if physical == row.physical => return Ok(()),
-        Some(_) => return Err(Damage::Segment.into()),
-        None if row.segment < known => return Ok(()),
-        None => {}
+impl Root {
+    fn of(superblock: &Superblock, segments: &Segments) -> Self {
+        let needed = [superblock.log_physical, superblock.root_physical].map(Physical);
+        let spent = idle(segments, &BTreeSet::from(needed)).into_iter().collect();
+        Self { known: segments.next_number(), spent }
     }
-    let found = segments.get(row.physical).ok_or(Damage::Segment)?;
-    if row.segment >= NUMBER_MAX || found.condition != Condition::Free {
-        return Err(Damage::Segment.into());
+
+    fn may_begin(&self, segment: &Segment) -> bool {
+        segment.condition == Condition::Free
+            || (segment.number < self.known && self.spent.contains(&segment.physical))
     }
-    segments.begin(row.physical, row.segment, Condition::Moved);
-    Ok(())
+
+    /// A segment that the log went on in.
+    fn begin(&self, segments: &mut Segments, part: &Part) -> Result<()> {
+        let found = segments.get(part.physical).ok_or(Damage::Segment)?;
+        let fits = found.condition == Condition::Next || self.may_begin(found);
+        if part.head.at != 0 || !fits {
+            return Err(Damage::Segment.into());
+        }
+        segments.begin(part.physical, part.head.segment, Condition::Log);
+        Ok(())
+    }
+
+    /// A segment that was begun for blocks that were moved.
+    fn begin_moved(&self, segments: &mut Segments, row: Begun) -> Result<()> {
+        match segments.find(row.segment) {
+            Some(physical) if physical == row.physical => return Ok(()),
+            Some(_) => return Err(Damage::Segment.into()),
+            None if row.segment < self.known => return Ok(()),
+            None => {}
+        }
+        let found = segments.get(row.physical).ok_or(Damage::Segment)?;
+        if row.segment >= NUMBER_MAX || !self.may_begin(found) {
+            return Err(Damage::Segment.into());
+        }
+        segments.begin(row.physical, row.segment, Condition::Moved);
+        Ok(())
+    }
 }
 
 /// Segments that were begun for the log behind its end hold nothing that counts: they are free.

@@ -16,6 +16,7 @@ use esker_proof::lying::{Lying, Op, Plan, Request};
 use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
 use esker_stone::check::checksum;
+use esker_volume::Superblock;
 use esker_volume::device::{Fault, Zones};
 use esker_volume::segments::Condition;
 
@@ -227,6 +228,40 @@ fn written(ops: &[Op]) -> u64 {
         _ => 0,
     };
     ops.iter().map(len).sum()
+}
+
+/// Takes the newest superblock away, with its copies.
+fn without_newest(mut medium: Medium) -> Medium {
+    let end = SHAPE.segment_len * 2 * u64::from(SHAPE.copies);
+    let found = |at| {
+        let mut bytes = [0; Superblock::SIZE];
+        medium.read(at, &mut bytes);
+        Superblock::parse(&bytes).ok().map(|own| (own.generation, at))
+    };
+    let all: Vec<_> = (0..end).step_by(512).filter_map(found).collect();
+    let newest = all.iter().map(|(generation, _)| *generation).max();
+    for (_, at) in all.iter().filter(|(generation, _)| Some(*generation) == newest) {
+        medium.write(*at, &[0; Superblock::SIZE]);
+    }
+    medium
+}
+
+/// Should the newest superblock be lost, the one before it opens all that came since, though stretches that its root
+/// knew as idle were begun again meanwhile.
+#[test]
+fn the_superblock_before_opens_everything() {
+    let mut full = Full::new(&SHAPE, seed());
+    let len = full.content.len();
+    for number in 0..from_env("ESKER_CASES", 6) * 16 {
+        full.batch().expect("it is written over");
+        let medium = without_newest(full.fs.store().volume().device().medium());
+        let device = SHAPE.device(medium);
+        let found = look(&SHAPE, &device, full.ino, len);
+        assert_eq!(found, Ok(full.sum()), "batch {number}");
+        if number % 8 == 0 {
+            goes_on(&SHAPE, &device).unwrap_or_else(|why| panic!("batch {number}: {why}"));
+        }
+    }
 }
 
 /// Mounted again and again, it goes on where it was, and how much is written for a batch stays bounded.
