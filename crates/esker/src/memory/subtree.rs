@@ -2,6 +2,7 @@
 //!
 //! Neighbours: `home` locks it, `commit` changes it. Invariant: no inodes, no tree, no bytes.
 
+use alloc::boxed::Box;
 use core::array;
 
 use super::base::Sheets;
@@ -27,8 +28,9 @@ pub(super) struct SubTree<P> {
     pub inodes: u64,
     /// It was changed since time passed last.
     busy: bool,
-    /// Where keys of each kind came and went last: mostly they follow each other.
-    fingers: [Finger; keys::KINDS],
+    /// Where keys of each kind came and went last: mostly they follow each other. None without a tree: a home that few
+    /// inodes come to, as one for a single sync, is made in no time.
+    fingers: Box<[Finger]>,
     /// Names are looked up where the last one came or went.
     in_order: AtomicBool,
     /// Leaves of the records that are asked for again and again, those of directories, and behind
@@ -39,17 +41,20 @@ pub(super) struct SubTree<P> {
     hints: Hints,
 }
 
+fn fingers() -> Box<[Finger]> {
+    (0..keys::KINDS).map(|_| Finger::new()).collect()
+}
+
 impl<P: Sheets> SubTree<P> {
     /// No inodes yet; one of so many groups.
     pub(super) fn new(groups: usize) -> Self {
-        let fingers = array::from_fn(|_| Finger::new());
         let leaves = array::from_fn(|_| AtomicU64::new(0));
         Self {
             tree: None,
             groups_shift: groups.trailing_zeros(),
             inodes: 0,
             busy: false,
-            fingers,
+            fingers: Box::default(),
             in_order: AtomicBool::new(true),
             leaves,
             hints: Hints::new(P::HINTS),
@@ -59,6 +64,7 @@ impl<P: Sheets> SubTree<P> {
     /// A tree that is there already.
     pub(super) fn set_tree(&mut self, tree: Tree<P>) {
         self.tree = Some(tree);
+        self.fingers = fingers();
     }
 
     /// The tree, if there is one.
@@ -85,6 +91,12 @@ impl<P: Sheets> SubTree<P> {
     fn forget_leaves(&mut self) {
         self.hints.forget();
         self.leaves.iter_mut().for_each(|leaf| *leaf.get_mut() = 0);
+    }
+
+    /// Where keys of this one's kind came and went last, in the tree that there is.
+    #[inline]
+    fn finger(&self, key: &[u8]) -> Result<&Finger> {
+        self.fingers.get(keys::kind(key)).ok_or(Error::Corrupt)
     }
 
     fn existing(&mut self) -> Result<&mut Tree<P>> {
@@ -118,7 +130,7 @@ impl<P: Sheets> SubTree<P> {
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<(R, Spot)>> {
         let known = self.hints.get(key);
-        let found = tree.get_from(known, self.fingers[keys::kind(key)].gap(), key, f)?;
+        let found = tree.get_from(known, self.finger(key)?.gap(), key, f)?;
         if let Some((_, spot)) = &found
             && known != Some(*spot)
         {
@@ -141,7 +153,7 @@ impl<P: Sheets> SubTree<P> {
     /// Whether a key is there that would follow those of its kind that came last.
     pub(super) fn has(&self, key: &[u8]) -> Result<bool> {
         let Some(tree) = &self.tree else { return Ok(false) };
-        let (found, _) = tree.get_at(&self.fingers[keys::kind(key)], key, |_| ())?;
+        let (found, _) = tree.get_at(self.finger(key)?, key, |_| ())?;
         Ok(found.is_some())
     }
 
@@ -198,7 +210,7 @@ impl<P: Sheets> SubTree<P> {
                 _ => Ok(self.hinted(tree, key, f)?.map(|(found, _)| found)),
             };
         }
-        let (found, right) = tree.get_at(&self.fingers[keys::kind(key)], key, f)?;
+        let (found, right) = tree.get_at(self.finger(key)?, key, f)?;
         if !right {
             self.in_order.store(false, Relaxed);
         }
@@ -248,7 +260,7 @@ impl<P: Sheets> SubTree<P> {
 
     fn put_or(&mut self, key: &[u8], value: &[u8], fresh: bool) -> Result<()> {
         let tree = self.tree.as_mut().ok_or(Error::Corrupt)?;
-        let finger = &mut self.fingers[keys::kind(key)];
+        let finger = self.fingers.get_mut(keys::kind(key)).ok_or(Error::Corrupt)?;
         let right = tree.put_at(finger, key, value, fresh)?;
         // What changed where it was found has its hint.
         let moved = fresh || !right || keys::is_name(key);
@@ -270,7 +282,7 @@ impl<P: Sheets> SubTree<P> {
     /// Removes a key that must be there.
     pub(super) fn remove(&mut self, key: &[u8]) -> Result<()> {
         let tree = self.tree.as_mut().ok_or(Error::Corrupt)?;
-        let finger = &mut self.fingers[keys::kind(key)];
+        let finger = self.fingers.get_mut(keys::kind(key)).ok_or(Error::Corrupt)?;
         let right = if P::HINTS > 0 {
             let spot = if keys::is_name(key) { self.hints.get(key) } else { None };
             tree.remove_from(spot, finger, key)?
@@ -290,9 +302,9 @@ impl<P: Sheets> SubTree<P> {
         to: &[u8],
         each: Option<Tell<'_>>,
     ) -> Result<usize> {
-        let finger = &mut self.fingers[keys::kind(from)];
         let spot = if keys::is_inode(from) { self.hints.get(from) } else { None };
         let Some(tree) = &mut self.tree else { return Ok(0) };
+        let finger = self.fingers.get_mut(keys::kind(from)).ok_or(Error::Corrupt)?;
         tree.remove_range_at(spot, finger, from, to, each)
     }
 
@@ -311,7 +323,9 @@ impl<P: Sheets> SubTree<P> {
                 pages.overdraft(overdraft);
                 pages.begin()?;
                 pages.overdraft(false);
-                none.insert(Tree::new(pages)?)
+                let tree = Tree::new(pages)?;
+                self.fingers = fingers();
+                none.insert(tree)
             }
         };
         if overdraft {
@@ -334,7 +348,7 @@ impl<P: Sheets> SubTree<P> {
     pub(super) fn settle(&mut self) {
         if self.inodes == 0 && self.tree.take().is_some() {
             // A new tree may have the old one's shape.
-            self.fingers.iter_mut().for_each(|finger| *finger = Finger::new());
+            self.fingers = Box::default();
         }
         self.busy = true;
         let Some(tree) = &mut self.tree else { return };
