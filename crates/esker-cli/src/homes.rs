@@ -185,6 +185,7 @@ pub fn as_volume(path: &Path, options: &Options) -> Options {
     let is_block = path.metadata().is_ok_and(|meta| meta.file_type().is_block_device());
     // The kernel must find the device by the name of the source.
     options.mount.block = is_block && !options.named;
+    options.mount.waits = true;
     options
 }
 

@@ -21,14 +21,19 @@ use crate::wire::{InitOut, OutHeader};
 
 /// Most workers that a session has by default.
 const THREADS_MAX: usize = 4;
+/// Workers that it has where they wait for a device: those who sync together are safe with one flush, and devices
+/// read several places at once.
+const WAITING_THREADS: usize = 8;
 
 /// How a session runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionOptions {
     /// What to ask the kernel for.
     pub terms: Terms,
-    /// Workers; by default one per CPU, at most four.
+    /// Workers; by default one per CPU, at most four, or eight where answers wait for a device.
     pub threads: Option<usize>,
+    /// Whether they do.
+    pub waits: bool,
 }
 
 /// A conversation that has begun: the kernel and we agree on terms.
@@ -105,7 +110,8 @@ impl<T: Transport, H: Handler> Session<T, H> {
         let agreed = greet(&mut first, &options.terms)?;
         transport.agree(&agreed);
         let cpus = thread::available_parallelism().map_or(1, usize::from);
-        let threads = transport.workers(options.threads.unwrap_or(cpus.min(THREADS_MAX)).max(1));
+        let usual = if options.waits { WAITING_THREADS } else { cpus.min(THREADS_MAX) };
+        let threads = transport.workers(options.threads.unwrap_or(usual).max(1));
         // All now, for a process that gives up the right to open anything before its workers run. Fewer workers are
         // slower, not wrong.
         let others = (1..threads).map_while(|index| transport.channel(index).ok());

@@ -60,7 +60,7 @@ Options of -o, with commas between them:
                      gather small writes in the kernel, or not                [default: writeback]
   noxattr            no extended attributes and ACLs
   fsname=NAME        the source that mount(8) and df(1) show                  [default: mem:]
-  threads=N          how many serve the kernel              [default: one per CPU, at most 4]
+  threads=N          how many serve the kernel   [default: one per CPU, at most 4; 8 of a volume]
   transport=WAY      device, ring (io_uring, Linux 6.14 with enable_uring) or auto [default: auto]
   max_background=N entry_timeout=S attr_timeout=S negative_timeout=S
                      for those who measure

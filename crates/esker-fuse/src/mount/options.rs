@@ -47,6 +47,8 @@ pub struct MountOptions {
     pub no_xattr: bool,
     /// `threads=N`: workers.
     pub threads: Option<usize>,
+    /// Whether answers wait for a device, as those of volumes do: then there are more workers.
+    pub waits: bool,
     /// How requests come.
     pub way: Way,
     /// `max_background=N`: requests under way that nobody waits for.
@@ -75,6 +77,7 @@ impl Default for MountOptions {
             writeback: terms.writeback,
             no_xattr: false,
             threads: None,
+            waits: false,
             way: Way::Auto,
             background_max: terms.background_max,
             timeouts: Timeouts::default(),
@@ -234,7 +237,7 @@ impl MountOptions {
     pub const fn session(&self) -> SessionOptions {
         let terms =
             Terms { writeback: self.writeback, background_max: self.background_max, ring: false };
-        SessionOptions { terms, threads: self.threads }
+        SessionOptions { terms, threads: self.threads, waits: self.waits }
     }
 
     pub(super) fn mount_flags(&self) -> MountFlags {
