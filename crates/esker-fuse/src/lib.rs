@@ -24,6 +24,7 @@ mod partings;
 pub mod reply;
 pub mod request;
 pub mod session;
+pub mod slow;
 pub mod transport;
 pub mod wire;
 mod writers;

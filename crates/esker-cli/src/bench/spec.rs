@@ -37,6 +37,8 @@ pub enum Spec {
     Packed(&'static str, PathBuf),
     /// A kernel file system of this kind on a device, to be mounted with these options: never named either.
     Device(&'static str, PathBuf, &'static str),
+    /// Memory of which nothing is safe before so many microseconds, for a device to lie in: never named either.
+    Slow(u64),
     /// A directory that is there already.
     Directory(PathBuf),
 }
@@ -124,6 +126,7 @@ impl fmt::Display for Spec {
             Self::Null(words) => ("null", words.as_str()),
             Self::Library => ("library", ""),
             Self::Tmpfs => ("tmpfs", ""),
+            Self::Slow(wait) => return write!(f, "slow,{wait}"),
             Self::Loop(kind) => return write!(f, "{kind}-loop"),
             Self::Image(path, _)
             | Self::Packed(_, path)

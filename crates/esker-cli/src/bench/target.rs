@@ -85,6 +85,10 @@ impl Target {
                 let [first, kind, second, options] = ["-t", kind, "-o", options].map(Path::new);
                 target.mount(&[first, kind, second, options, device])?;
             }
+            Spec::Slow(wait) => {
+                let wait = wait.to_string();
+                target.serve(&["slow-server", "--wait", &wait].map(OsStr::new), "")?;
+            }
             Spec::Directory(_) => {}
         }
         Ok(target)

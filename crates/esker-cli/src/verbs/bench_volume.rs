@@ -31,11 +31,13 @@ Work (WORK; all of the first three, overwrite and both of sqlite where none is n
                              a block of each written anew, removed; synced at the end of each
   SIZExFILES/pass            the same, synced after each pass, and all blocks written anew
   overwrite[:SIZE]           random blocks of a file, one for each 64 KiB of it, synced every 32
+  synced[:THREADS]           random blocks of 4 KiB, each synced by itself, by so many threads at a time
   sqlite-wal sqlite-delete   1500 and 200 small transactions (by the program sqlite3)
 
 Examples:
   sudo esker bench volume
   sudo esker bench volume 100Kx1000 100Kx1000/pass --on esker --on btrfs-zstd --data half
+  sudo esker bench volume synced synced:8 --on esker --on ext4 --on btrfs --flush-delay 100
   sudo esker bench volume --device /dev/nvme1n1 --erase --json > figures.json")]
 pub struct BenchVolume {
     /// What to do
@@ -55,6 +57,9 @@ pub struct BenchVolume {
     /// Size of the loop device
     #[arg(long, value_name = "SIZE", default_value = "4G", conflicts_with = "device")]
     size: String,
+    /// The file behind the loop device is in memory, and waits so many microseconds at each flush
+    #[arg(long, value_name = "MICROSECONDS", conflicts_with_all = ["device", "images"])]
+    flush_delay: Option<u64>,
     /// Where the (sparse) file behind the loop device is made
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     images: PathBuf,
@@ -119,6 +124,7 @@ impl BenchVolume {
             device: self.device.clone(),
             images: self.images.clone(),
             size,
+            slow: self.flush_delay,
             conditions: vec![("data".to_owned(), self.data.clone())],
         })
     }

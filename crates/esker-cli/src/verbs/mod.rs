@@ -27,6 +27,7 @@ mod report;
 mod run;
 mod scrub;
 mod send;
+mod slow_server;
 mod snapshot;
 mod spent;
 mod stat;
@@ -121,6 +122,8 @@ enum Verb {
     #[command(hide = true)]
     NullServer(null_server::NullServer),
     #[command(hide = true)]
+    SlowServer(slow_server::SlowServer),
+    #[command(hide = true)]
     Spent(spent::Spent),
 }
 
@@ -159,6 +162,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Dump(verb) => told(verb.json, verb.run()),
         Verb::Bench(verb) => told(verb.json(), verb.run()),
         Verb::NullServer(verb) => told(false, verb.run()),
+        Verb::SlowServer(verb) => told(false, verb.run()),
         Verb::Spent(verb) => told(false, verb.run()),
     }
 }

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::super::target::run;
+use super::super::spec::Spec;
+use super::super::target::{Target, run};
 use crate::failure::{Exit, Failure, Outcome, said};
 
 /// Sectors are counted in this many bytes, whatever the device's own are.
@@ -75,6 +76,8 @@ pub struct Disk {
     told: PathBuf,
     /// A loop device, which goes with its file.
     image: Option<PathBuf>,
+    /// What that file lies in, and how many microseconds that waits at each flush.
+    slow: Option<(Target, u64)>,
 }
 
 impl Disk {
@@ -88,7 +91,7 @@ impl Disk {
         }
         let name = real.file_name().unwrap_or_default();
         let told = Path::new("/sys/class/block").join(name);
-        Ok(Self { path: real, told, image: None })
+        Ok(Self { path: real, told, image: None, slow: None })
     }
 
     /// A loop device over a new sparse file in `dir`.
@@ -106,6 +109,14 @@ impl Disk {
         disk.image = Some(image);
         // A kernel that will not have it has its own, which is told.
         let _ = fs::write(disk.told.join("queue/max_sectors_kb"), REQUEST_KIB);
+        Ok(disk)
+    }
+
+    /// The same over a file in memory, of which nothing is safe before so many microseconds.
+    pub fn slow(place: &Path, size: u64, wait: u64) -> Outcome<Self> {
+        let target = Target::start(&Spec::Slow(wait), "the slow disk", &place.join("slow"))?;
+        let mut disk = Self::over_a_file(target.path(), size)?;
+        disk.slow = Some((target, wait));
         Ok(disk)
     }
 
@@ -138,7 +149,13 @@ impl Disk {
             text.trim().to_owned()
         };
         let size = told("size").parse::<u64>().unwrap_or(0) * SECTOR;
-        let kind = if self.image.is_some() { "a loop device over a file" } else { "a device" };
+        let kind = match (&self.slow, &self.image) {
+            (Some((_, wait)), _) => {
+                format!("a loop device over a file in memory that waits {wait} us at each flush")
+            }
+            (None, Some(_)) => "a loop device over a file".to_owned(),
+            (None, None) => "a device".to_owned(),
+        };
         let facts = [
             ("device", format!("{kind}, {} MiB", size >> 20)),
             ("blocks of the device", format!("{} bytes", told("queue/logical_block_size"))),

@@ -39,6 +39,8 @@ pub struct Plan {
     pub images: PathBuf,
     /// Its bytes.
     pub size: u64,
+    /// That file is in memory instead, and waits so many microseconds at each flush.
+    pub slow: Option<u64>,
     /// Told with the figures: name and value.
     pub conditions: Vec<(String, String)>,
 }
@@ -48,6 +50,8 @@ pub struct Cost {
     pub traffic: Traffic,
     /// From before the mount until after the unmount.
     pub seconds: f64,
+    /// Of those, what the work itself took.
+    pub busy: f64,
     /// How often it asked for all to be safe; the unmount is not counted.
     pub syncs: u64,
     /// Bytes that `df` says are taken, just before the unmount.
@@ -78,9 +82,10 @@ pub fn run(plan: &Plan, tell: &mut dyn Tell) -> Outcome<Report> {
         Failure::new(Exit::Failed, format!("cannot take signals: {}", said(&error)), "")
     })?;
     let place = place::Place::make(&plan.scratch)?;
-    let disk = match &plan.device {
-        Some(device) => Disk::of(device)?,
-        None => Disk::over_a_file(&plan.images, plan.size)?,
+    let disk = match (&plan.device, plan.slow) {
+        (Some(device), _) => Disk::of(device)?,
+        (None, Some(wait)) => Disk::slow(place.path(), plan.size, wait)?,
+        (None, None) => Disk::over_a_file(&plan.images, plan.size)?,
     };
     let mut conditions = conditions::of_machine();
     conditions.extend(disk.conditions());
@@ -134,13 +139,15 @@ fn cost(
     let before = disk.settled()?;
     let begin = std::time::Instant::now();
     let target = Target::start(spec, "it", &place.join("mnt"))?;
+    let at_work = std::time::Instant::now();
     let done = work.run(act, data, target.path()).map_err(|error| {
         let words =
             target.last_words().map_or(String::new(), |words| format!("; it said: {words}"));
         Failure::new(Exit::Failed, format!("{act} failed: {}{words}", said(&error)), "")
     })?;
+    let busy = at_work.elapsed().as_secs_f64();
     target.stop()?;
     let seconds = begin.elapsed().as_secs_f64();
     let traffic = disk.settled()?.since(&before);
-    Ok(Cost { traffic, seconds, syncs: done.syncs, used: done.used })
+    Ok(Cost { traffic, seconds, busy, syncs: done.syncs, used: done.used })
 }

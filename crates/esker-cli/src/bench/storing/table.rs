@@ -45,6 +45,10 @@ fn table(work: &Work, rows: &[Row], text: &mut String) {
                 text,
                 " {act}: MB | requests | flushes | times the data | requests a sync | MB read | s |"
             ),
+            Act::Sync => write!(
+                text,
+                " {act}: a second | MB | requests | flushes | KB of each | requests of each |"
+            ),
             _ => write!(text, " {act}: MB | requests | flushes | MB read | s |"),
         };
     }
@@ -63,6 +67,7 @@ const fn columns(act: Act) -> usize {
     match act {
         Act::Read => 3,
         Act::Transact | Act::Overwrite => 7,
+        Act::Sync => 6,
         _ => 5,
     }
 }
@@ -74,10 +79,14 @@ fn cells(work: &Work, act: Act, cost: &Cost, text: &mut String) {
         let _ = write!(text, " {:.2} | {} | {seconds:.1} |", megabytes(it.read), it.reads);
         return;
     }
+    if act == Act::Sync {
+        let _ = write!(text, " {:.0} |", cost.syncs as f64 / cost.busy.max(1e-9));
+    }
     let _ = write!(text, " {:.2} | {} | {} |", megabytes(it.written), it.writes, it.flushes);
     let _ = match act {
-        Act::Transact => {
-            let each = work.transactions().max(1) as f64;
+        Act::Transact | Act::Sync => {
+            let each = if act == Act::Sync { cost.syncs } else { work.transactions() };
+            let each = each.max(1) as f64;
             let (bytes, requests) = (it.written as f64 / 1e3 / each, it.writes as f64 / each);
             write!(text, " {bytes:.2} | {requests:.2} |")
         }
@@ -88,7 +97,9 @@ fn cells(work: &Work, act: Act, cost: &Cost, text: &mut String) {
         }
         _ => Ok(()),
     };
-    let _ = write!(text, " {:.2} | {seconds:.1} |", megabytes(it.read));
+    if act != Act::Sync {
+        let _ = write!(text, " {:.2} | {seconds:.1} |", megabytes(it.read));
+    }
 }
 
 /// Everything.
@@ -101,9 +112,9 @@ pub fn json(report: &Report) -> Value {
 
 fn row_json(row: &Row) -> Value {
     let acts = row.acts.iter().map(|(act, cost)| {
-        let Cost { traffic, seconds, syncs, used } = cost;
+        let Cost { traffic, seconds, busy, syncs, used } = cost;
         let told = json!({
-            "traffic": traffic.json(), "seconds": seconds, "syncs": syncs, "used": used,
+            "traffic": traffic.json(), "seconds": seconds, "busy": busy, "syncs": syncs, "used": used,
             "logical": row.work.logical(*act), "transactions": row.work.transactions(),
         });
         (act.to_string(), told)

@@ -6,6 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use rustix::fs::{fdatasync, statvfs, syncfs};
 
@@ -22,6 +23,10 @@ const BYTES_A_WRITE: u64 = 64 << 10;
 const TRANSACTIONS: [u32; 2] = [1500, 200];
 /// A database's rows, in bytes.
 const ROW: u32 = 100;
+/// Blocks that are synced by themselves, and of how many each thread's file is.
+const SYNCS: u64 = 4000;
+const SYNCED_BLOCKS: u64 = 1024;
+const THREADS_MAX: u64 = 64;
 const FILES_MAX: u64 = 1_000_000;
 const SIZE_MAX: u64 = 1 << 40;
 
@@ -33,6 +38,8 @@ pub enum Work {
     Files { blocks: u64, count: u64, each_pass: bool },
     /// Blocks at random places of a file of so many blocks, synced every [`WRITES_A_SYNC`].
     Overwrite { blocks: u64 },
+    /// Blocks at random places of files, one for each of so many threads, each synced by itself.
+    Synced { threads: u64 },
     /// Small transactions of SQLite, with a write-ahead log or a journal.
     Sqlite { wal: bool },
 }
@@ -47,6 +54,7 @@ pub enum Act {
     Update,
     Delete,
     Overwrite,
+    Sync,
     Transact,
 }
 
@@ -64,13 +72,14 @@ impl Work {
         let parsed = match word {
             "sqlite-wal" => Some(Self::Sqlite { wal: true }),
             "sqlite-delete" => Some(Self::Sqlite { wal: false }),
+            "synced" => Some(Self::Synced { threads: 1 }),
             "overwrite" => Some(Self::Overwrite { blocks: (512 << 20) / BLOCK as u64 }),
             _ => Self::sized(word),
         };
         parsed.ok_or_else(|| {
             let what = format!("no such work: {}", shown(word.as_bytes()));
             let remedy = "give SIZExFILES as in 16Kx10, SIZExFILES/pass, overwrite[:SIZE], \
-                          sqlite-wal or sqlite-delete; sizes in whole blocks of 4K";
+                          synced[:THREADS], sqlite-wal or sqlite-delete; sizes in whole blocks of 4K";
             Failure::new(Exit::Usage, what, remedy)
         })
     }
@@ -81,6 +90,11 @@ impl Work {
             let whole = size > 0 && size <= SIZE_MAX && size.is_multiple_of(BLOCK as u64);
             whole.then_some(size / BLOCK as u64)
         };
+        if let Some(threads) = word.strip_prefix("synced:") {
+            let threads =
+                parse_count(threads).filter(|threads| (1..=THREADS_MAX).contains(threads))?;
+            return Some(Self::Synced { threads });
+        }
         if let Some(size) = word.strip_prefix("overwrite:") {
             return Some(Self::Overwrite { blocks: blocks(size)? });
         }
@@ -115,6 +129,7 @@ impl Work {
         match self {
             Self::Files { .. } => vec![Act::Create, Act::Read, Act::Update, Act::Delete],
             Self::Overwrite { .. } => vec![Act::Prepare, Act::Overwrite],
+            Self::Synced { .. } => vec![Act::Prepare, Act::Sync],
             Self::Sqlite { .. } => vec![Act::Prepare, Act::Transact],
         }
     }
@@ -132,6 +147,7 @@ impl Work {
                 }
             }
             (Self::Overwrite { blocks }, Act::Overwrite) => writes(*blocks) * block,
+            (Self::Synced { threads }, Act::Sync) => SYNCS / threads * threads * block,
             (Self::Sqlite { .. }, Act::Transact) => u64::from(ROW) * self.transactions(),
             _ => 0,
         }
@@ -153,6 +169,7 @@ impl Work {
                 doer.files(act, *blocks, *count, *each_pass)?;
             }
             Self::Overwrite { blocks } => doer.overwrite(act, *blocks)?,
+            Self::Synced { threads } => doer.synced(act, *threads)?,
             Self::Sqlite { wal } => doer.sqlite(act, *wal)?,
         }
         let stat = statvfs(dir)?;
@@ -264,6 +281,40 @@ impl Doer<'_> {
         self.sync()
     }
 
+    fn synced(&mut self, act: Act, threads: u64) -> io::Result<()> {
+        if act == Act::Prepare {
+            let mut block = [0; BLOCK];
+            for thread in 0..threads {
+                let mut file = File::create_new(self.file(thread))?;
+                for number in 0..SYNCED_BLOCKS {
+                    self.data.block(thread * SYNCED_BLOCKS + number, &mut block);
+                    file.write_all(&block)?;
+                }
+            }
+            return self.sync();
+        }
+        let each = SYNCS / threads;
+        let one = |thread: u64| -> io::Result<()> {
+            let file = OpenOptions::new().write(true).open(self.file(thread))?;
+            let (mut state, mut block) = (thread + 1, [0; BLOCK]);
+            for number in 0..each {
+                self.data.block((1 << 32) + thread * each + number, &mut block);
+                file.write_all_at(&block, next(&mut state) % SYNCED_BLOCKS * BLOCK as u64)?;
+                stop::check()?;
+                fdatasync(&file)?;
+            }
+            Ok(())
+        };
+        thread::scope(|scope| -> io::Result<()> {
+            let one = &one;
+            let all: Vec<_> = (0..threads).map(|number| scope.spawn(move || one(number))).collect();
+            let panicked = |_| Err(io::Error::other("a thread panicked"));
+            all.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(panicked))
+        })?;
+        self.syncs += each * threads;
+        Ok(())
+    }
+
     fn sqlite(&mut self, act: Act, wal: bool) -> io::Result<()> {
         let journal = if wal { "WAL" } else { "DELETE" };
         let mut words = format!("PRAGMA journal_mode={journal};PRAGMA synchronous=FULL;\n");
@@ -303,6 +354,7 @@ impl fmt::Display for Act {
             Self::Update => "update",
             Self::Delete => "delete",
             Self::Overwrite => "overwrite",
+            Self::Sync => "sync",
             Self::Transact => "transact",
         })
     }
@@ -319,6 +371,10 @@ impl fmt::Display for Work {
             Self::Overwrite { blocks } => {
                 let writes = writes(*blocks);
                 write!(f, "{writes} blocks of a file of {}, synced every 32", size(*blocks))
+            }
+            Self::Synced { threads } => {
+                let who = if *threads == 1 { "thread" } else { "threads" };
+                write!(f, "{threads} {who}, each block of 4 KiB synced by itself")
             }
             Self::Sqlite { wal } => {
                 let journal = if *wal { "a write-ahead log" } else { "a rollback journal" };
@@ -342,8 +398,21 @@ mod tests {
         assert_eq!(parse("16Kx10").logical(Act::Update), 40_960);
         assert_eq!(parse("overwrite").logical(Act::Overwrite), 8192 * 4096);
         assert_eq!(parse("overwrite:1M"), Work::Overwrite { blocks: 256 });
+        assert_eq!(parse("synced:8"), Work::Synced { threads: 8 });
         assert_eq!(parse("sqlite-wal").transactions(), 1500);
-        let bad = ["", "x", "16Kx", "x10", "5x1", "16Kx0", "16K", "overwrite:", "sqlite", "4Kx2M"];
+        let bad = [
+            "",
+            "x",
+            "16Kx",
+            "x10",
+            "5x1",
+            "16Kx0",
+            "16K",
+            "overwrite:",
+            "sqlite",
+            "4Kx2M",
+            "synced:0",
+        ];
         for word in bad {
             assert_eq!(Work::parse(word).unwrap_err().exit, Exit::Usage, "{word}");
         }
