@@ -629,6 +629,8 @@ impl<D: Device> Volume<D> {
         self.writable()?;
         let mut log = self.log();
         self.prepare(&mut log)?;
+        // Before anything is moved: whether that failed is told by the commit's own barrier, and by none before.
+        self.unclose(&mut log)?;
         self.migrate(&mut log);
         self.write(&mut log, source, around)?;
         self.commits.fetch_add(1, Ordering::AcqRel);

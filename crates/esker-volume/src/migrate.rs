@@ -150,17 +150,18 @@ impl<D: Device> Volume<D> {
 
     /// Moves as much as is due, before a commit. What fails is left where it is: the commit says so if it fails too.
     pub(crate) fn migrate(&self, log: &mut Log) {
+        let written = std::mem::take(&mut log.moving.written);
         if !self.migrates() {
             return;
         }
         let ahead = self.ahead(log);
         self.give_back_in_time(log, ahead);
-        let written = std::mem::take(&mut log.moving.written);
         let pressure = ahead.pressure();
         let more = written.saturating_mul(pressure) / EVEN;
         let owed = log.moving.owed.saturating_add(more);
         log.moving.owed = if pressure == 0 { 0 } else { owed.min(OWED * self.shape.segment_room) };
-        let mut left = MOST.0 * written + MOST.1;
+        let most = MOST.0.saturating_mul(written).saturating_add(MOST.1);
+        let mut left = most.min(OWED * self.shape.segment_room);
         while left >= LEAST {
             match self.move_some(log, left) {
                 Ok(0) => break,
