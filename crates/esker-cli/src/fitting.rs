@@ -64,6 +64,8 @@ fn only_for_volumes(options: &Options) -> Option<Foreign> {
         (options.compress.is_some(), "compress=", remedy),
         (options.discard == Some(true), "discard", remedy),
         (options.discard == Some(false), "nodiscard", remedy),
+        (options.dedup == Some(true), "dedup", remedy),
+        (options.dedup == Some(false), "nodedup", remedy),
     ])
 }
 
@@ -86,7 +88,7 @@ mod tests {
             assert!(text.contains(&format!("option {name} is not for volumes: ")), "{text}");
             assert_eq!(told(word, false), None);
         }
-        for word in ["commit=1", "dirty=64M", "compress=lz4", "discard", "nodiscard"] {
+        for word in ["commit=1", "dirty=64M", "compress=lz4", "discard", "nodiscard", "nodedup"] {
             let text = told(word, false).unwrap_or_else(|| panic!("{word} passed"));
             assert!(text.contains("is only for volumes: "), "{text}");
             assert_eq!(told(word, true), None);

@@ -49,6 +49,8 @@ pub struct Options {
     pub compress: Option<Setting>,
     /// `discard`, `nodiscard`: whether what a volume needs no more is given back below it.
     pub discard: Option<bool>,
+    /// `dedup`, `nodedup`: whether what is written to a volume is looked for in it.
+    pub dedup: Option<bool>,
     /// `overlay`: changes of an image go to memory.
     pub overlay: bool,
     /// `no_sandbox`: what serves images keeps its rights.
@@ -78,6 +80,7 @@ impl Default for Options {
             bases: Vec::new(),
             compress: None,
             discard: None,
+            dedup: None,
             overlay: false,
             no_sandbox: false,
             named: false,
@@ -115,6 +118,8 @@ pub const WORDS: &[&str] = &[
     "compress=",
     "discard",
     "nodiscard",
+    "dedup",
+    "nodedup",
     "overlay",
     "no_sandbox",
     "nosuid",
@@ -207,6 +212,8 @@ impl Options {
             }
             ("discard", None) => self.discard = Some(true),
             ("nodiscard", None) => self.discard = Some(false),
+            ("dedup", None) => self.dedup = Some(true),
+            ("nodedup", None) => self.dedup = Some(false),
             ("overlay", None) => self.overlay = true,
             ("no_sandbox", None) => self.no_sandbox = true,
             ("remount", None) => self.remount = true,

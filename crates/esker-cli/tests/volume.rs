@@ -160,7 +160,7 @@ fn what_is_new_is_compressed_as_the_mount_says() {
         succeeds(&["umount", &mnt]);
         used(&disk) - before
     };
-    let (plain, packed) = (more(&["-o", "compress=none,nodiscard"], "f"), more(&[], "g"));
+    let (plain, packed) = (more(&["-o", "compress=none,nodiscard,nodedup"], "f"), more(&[], "g"));
     assert!(plain >= 4 << 20 && packed < 1 << 20, "{plain}, {packed}");
     succeeds(&["check", &disk]);
 }

@@ -4,7 +4,10 @@
 //! Above: homes, as a [`Source`]. Below: `log`, `stack`. Invariant: readers see a commit whole and safe, or
 //! not at all; a source is asked again from its beginning when a segment or a barrier fails.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod share;
+mod sums;
+
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::thread;
 
@@ -27,9 +30,11 @@ use crate::limits::{PART_LEN, PIECES, ROWS_PAGE_LEN};
 use crate::log::{Log, flags, may_relocate};
 use crate::part::{PartHead, append_page};
 use crate::recent::{END, Run};
-use crate::rows::{Begun, Live, Move, Numbers, Orphan, Refs};
+use crate::rows::{Move, Numbers, Orphan, Refs};
 use crate::stack::State;
 use crate::volume::Volume;
+
+use share::Fresh;
 
 /// Who knows what changed. Asked once for each try at a commit, it must tell the same each time.
 pub trait Source {
@@ -38,6 +43,12 @@ pub trait Source {
     /// # Errors
     /// Its own, or those of `to`.
     fn tell(&self, to: &mut dyn Sink) -> Result<()>;
+
+    /// Bytes that were told, once more; whether it still has all of them.
+    fn recall(&self, ino: Ino, at: u64, target: &mut [u8]) -> bool {
+        let _ = (ino, at, target);
+        false
+    }
 }
 
 /// Who takes what changed.
@@ -66,6 +77,12 @@ pub trait Sink {
     /// # Errors
     /// `NoSpace`; what the device says.
     fn bytes(&mut self, ino: Ino, at: u64, bytes: &[u8]) -> Result<()>;
+    /// So many bytes of a file from `at` on are those that another has in the volume, before this commit, from there
+    /// on. How many of the first of them need not be told as bytes; 0: they must be.
+    ///
+    /// # Errors
+    /// What looking for either meets.
+    fn share(&mut self, ino: Ino, at: u64, len: u64, from: (Ino, u64)) -> Result<u64>;
     /// What of a file is best told again together with its bytes from `from` to `to`: where that begins and ends.
     ///
     /// # Errors
@@ -108,6 +125,8 @@ const GROUP_HEAD_LEN: usize = 256;
 struct Waiting {
     ino: Ino,
     run: Run,
+    /// Of its bytes, if others may be found to be equal.
+    hash: Option<u64>,
 }
 
 /// A block before it is compressed.
@@ -142,6 +161,7 @@ fn encode(plains: &[Plain], setting: Setting, threads: usize) -> Result<Vec<(Cod
 /// One try at a commit.
 struct Writer<'a, D> {
     volume: &'a Volume<D>,
+    source: &'a dyn Source,
     log: &'a mut Log,
     state: &'a State,
     reserve: usize,
@@ -151,6 +171,8 @@ struct Writer<'a, D> {
     runs: BTreeMap<Ino, Vec<Run>>,
     refs: BTreeMap<BlockName, i64>,
     lives: BTreeMap<u64, i64>,
+    /// What was laid down, by hash.
+    fresh: HashMap<u64, Fresh>,
     open: Plain,
     /// Blocks that are to be compressed together.
     plains: Vec<Plain>,
@@ -216,28 +238,17 @@ impl<D: Device> Sink for Writer<'_, D> {
         if apart {
             self.end_block()?;
         }
-        let mut done = 0;
-        while done < bytes.len() {
-            let room = whole - self.open.bytes.len();
-            let len = room.min(bytes.len() - done);
-            let (offset, own) = (self.open.bytes.len() as u32, &bytes[done..done + len]);
-            // The block has no name yet: only the offset in it counts.
-            let place = Place { block: BlockName { segment: 0, slot: 0 }, offset };
-            let start = at + done as u64;
-            let waiting = Waiting { ino, run: Run { start, len: len as u64, place: Some(place) } };
-            done += len;
-            if len == whole && self.volume.setting().codec == Codec::None {
-                self.end_blocks()?;
-                self.lay_down_fitting(own, (Codec::None, own), vec![waiting])?;
-                continue;
-            }
-            self.open.bytes.extend_from_slice(own);
-            self.open.waiting.push(waiting);
-            if self.open.bytes.len() == whole {
-                self.end_block()?;
+        for (start, own) in (at..).step_by(whole).zip(bytes.chunks(whole)) {
+            let hash = self.hash(own);
+            if !hash.is_some_and(|hash| self.share_equal(hash, (ino, start), own)) {
+                self.append((ino, start), own, hash)?;
             }
         }
         if apart && replaced { self.end_block() } else { Ok(()) }
+    }
+
+    fn share(&mut self, ino: Ino, at: u64, len: u64, from: (Ino, u64)) -> Result<u64> {
+        self.share_of(ino, (at, len), from)
     }
 
     fn widen(&mut self, ino: Ino, from: u64, to: u64) -> Result<(u64, u64)> {
@@ -329,6 +340,34 @@ impl<D: Device> Writer<'_, D> {
         Ok(held)
     }
 
+    /// New bytes of a file, no more than a block has.
+    fn append(&mut self, (ino, at): (Ino, u64), bytes: &[u8], hash: Option<u64>) -> Result<()> {
+        let whole = self.volume.shape.block_len as usize;
+        let mut done = 0;
+        while done < bytes.len() {
+            let room = whole - self.open.bytes.len();
+            let len = room.min(bytes.len() - done);
+            let (offset, own) = (self.open.bytes.len() as u32, &bytes[done..done + len]);
+            // The block has no name yet: only the offset in it counts.
+            let place = Place { block: BlockName { segment: 0, slot: 0 }, offset };
+            let run = Run { start: at + done as u64, len: len as u64, place: Some(place) };
+            // Of what lies in two blocks nobody is told.
+            let waiting = Waiting { ino, run, hash: hash.filter(|_| len == bytes.len()) };
+            done += len;
+            if len == whole && self.volume.setting().codec == Codec::None {
+                self.end_blocks()?;
+                self.lay_down_fitting(own, (Codec::None, own), vec![waiting])?;
+                continue;
+            }
+            self.open.bytes.extend_from_slice(own);
+            self.open.waiting.push(waiting);
+            if self.open.bytes.len() == whole {
+                self.end_block()?;
+            }
+        }
+        Ok(())
+    }
+
     /// The open block takes no more.
     fn end_block(&mut self) -> Result<()> {
         if self.open.bytes.is_empty() {
@@ -387,7 +426,7 @@ impl<D: Device> Writer<'_, D> {
         let setting = self.volume.setting();
         let (head, rest) = plain.split_at(cut);
         let parts = |from: usize, to: usize| {
-            let part = move |Waiting { ino, run }: &Waiting| {
+            let part = move |Waiting { ino, run, .. }: &Waiting| {
                 let place = run.place?;
                 let own = u64::from(place.offset);
                 let (first, last) = (own.max(from as u64), (own + run.len).min(to as u64));
@@ -397,7 +436,7 @@ impl<D: Device> Writer<'_, D> {
                     len: last.checked_sub(first).filter(|&len| len > 0)?,
                     place: Some(Place { offset, ..place }),
                 };
-                Some(Waiting { ino: *ino, run })
+                Some(Waiting { ino: *ino, run, hash: None })
             };
             waiting.iter().filter_map(part).collect::<Vec<_>>()
         };
@@ -435,8 +474,9 @@ impl<D: Device> Writer<'_, D> {
         self.volume.counts.add(Count::Blocks, stored.len() as u64);
         *self.lives.entry(block.segment).or_default() += stored.len() as i64;
         self.part.extend_from_slice(stored);
-        for Waiting { ino, mut run } in waiting {
+        for Waiting { ino, mut run, hash } in waiting {
             run.place = run.place.map(|place| Place { block, ..place });
+            self.note(ino, &run, hash);
             *self.refs.entry(block).or_default() += run.len.cast_signed();
             self.runs.entry(ino).or_default().push(run);
         }
@@ -513,60 +553,6 @@ impl<D: Device> Writer<'_, D> {
                 at = end;
             }
         }
-    }
-
-    /// References and needed bytes as they are after this commit.
-    fn sums(&mut self) -> Result<()> {
-        let stack = self.volume.stack(self.state);
-        for (block, change) in std::mem::take(&mut self.refs) {
-            let bytes = stack.refs(block)?.named();
-            let bytes = bytes.checked_add_signed(change).ok_or(Damage::Block)?;
-            if bytes == 0 && self.state.needs_now(block) {
-                self.delta.refs.push(Refs::kept(block, self.log.tried));
-                continue;
-            }
-            self.delta.refs.push(Refs { block, bytes });
-            if bytes == 0 {
-                let row = stack.block_row(block)?;
-                let (segment, _) = stack.whereabouts(block, &row)?;
-                *self.lives.entry(segment).or_default() -= i64::from(row.stored);
-            }
-        }
-        self.tell_moved()?;
-        for (segment, change) in std::mem::take(&mut self.lives) {
-            let live = self.volume.segments().live(segment);
-            let bytes = live.checked_add_signed(change).ok_or(Damage::Segment)?;
-            self.delta.lives.push(Live { segment, bytes });
-        }
-        Ok(())
-    }
-
-    /// Says where blocks are that were moved before the last barrier, and that are still needed after this commit.
-    fn tell_moved(&mut self) -> Result<()> {
-        let stack = self.volume.stack(self.state);
-        let known: BTreeMap<_, _> =
-            self.delta.refs.iter().map(|row| (row.block, row.bytes)).collect();
-        let carried: BTreeSet<_> = self.delta.moves.iter().map(|row| row.block).collect();
-        let mut to = BTreeSet::new();
-        for moved in self.log.moving.tell() {
-            if carried.contains(&moved.block) {
-                continue;
-            }
-            let bytes = known.get(&moved.block).copied();
-            if bytes.map_or_else(|| stack.refs(moved.block).map(|row| row.bytes), Ok)? == 0 {
-                continue;
-            }
-            let row = stack.block_row(moved.block)?;
-            let (from, _) = stack.whereabouts(moved.block, &row)?;
-            *self.lives.entry(from).or_default() -= i64::from(row.stored);
-            *self.lives.entry(moved.to).or_default() += i64::from(row.stored);
-            to.insert(moved.to);
-            self.delta.moves.push(moved);
-        }
-        let segments = self.volume.segments();
-        let begun = |segment| Some(Begun { segment, physical: segments.find(segment)? });
-        self.delta.begun = to.into_iter().filter_map(begun).collect();
-        Ok(())
     }
 
     /// Lays down everything that is left, and makes it safe.
@@ -706,6 +692,7 @@ impl<D: Device> Volume<D> {
         let state = self.state();
         let mut writer = Writer {
             volume: self,
+            source,
             reserve: self.reserve(&state),
             fold_left: (self.room() / 4).max(self.shape.segment_room / 2),
             log,
@@ -714,6 +701,7 @@ impl<D: Device> Volume<D> {
             runs: BTreeMap::new(),
             refs: BTreeMap::new(),
             lives: BTreeMap::new(),
+            fresh: HashMap::new(),
             open: Plain::default(),
             plains: Vec::new(),
             part: Buffer::from(&[0; PartHead::SIZE][..]),
@@ -723,6 +711,9 @@ impl<D: Device> Volume<D> {
         };
         let done = source.tell(&mut writer).and_then(|()| writer.finish());
         let failed = writer.failed;
+        if done.is_ok() {
+            writer.publish_hashes();
+        }
         (done.map(|()| std::mem::take(&mut writer.delta)), failed)
     }
 

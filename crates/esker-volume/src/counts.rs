@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) enum Count {
     /// Bytes of files, before they were compressed.
     Plain,
+    /// Bytes of files that were there already, and so were not written.
+    Shared,
     /// Bytes of new blocks, as they are stored.
     Blocks,
     /// Bytes of blocks that were moved.
@@ -50,6 +52,7 @@ impl Counts {
     pub fn told(&self) -> Counted {
         Counted {
             plain: self.of(Count::Plain),
+            shared: self.of(Count::Shared),
             blocks: self.of(Count::Blocks),
             moved: self.of(Count::Moved),
             rows: self.of(Count::Rows),
@@ -69,6 +72,8 @@ impl Counts {
 pub struct Counted {
     /// Of files, before they were compressed. None of the others has them a second time.
     pub plain: u64,
+    /// Of files, that were there already: blocks are named for them once more, and nothing is written.
+    pub shared: u64,
     /// Of new blocks, as they are stored.
     pub blocks: u64,
     /// Of blocks that were moved.
@@ -104,6 +109,7 @@ impl Counted {
     pub const fn since(&self, before: &Self) -> Self {
         Self {
             plain: self.plain - before.plain,
+            shared: self.shared - before.shared,
             blocks: self.blocks - before.blocks,
             moved: self.moved - before.moved,
             rows: self.rows - before.rows,

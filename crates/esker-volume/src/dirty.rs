@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use esker::limits::FILE_SIZE_MAX;
+use esker::overlay::Piece;
 use esker::store::{Batch, Change, View};
 use esker::{Attr, Error, Ino, Kind, Name, XattrName};
 use esker_stone::rows::inodes::Inode;
@@ -148,6 +149,8 @@ pub struct Told<'a, V: ?Sized> {
     pub view: &'a V,
     /// Whose values the volume has now: to know what went into an inode, or out of it.
     pub below: &'a dyn View,
+    /// Which bytes of a file are those of files of the volume, in order.
+    pub borrowed: &'a dyn Fn(Ino) -> Vec<Piece>,
     /// What there is to count then.
     pub numbers: Numbers,
 }
@@ -206,8 +209,12 @@ impl<V: View + ?Sized> Told<'_, V> {
             if below.is_some() && !was_inline {
                 bytes = widened(&bytes, (ino, attr.size), to)?;
             }
+            let mut borrowed = (self.borrowed)(ino);
+            // Of what is told again though it is its own, nothing is to be shared.
+            borrowed.retain(|piece| (piece.ino, piece.from) != (ino, piece.start));
             for (start, end) in bytes.iter() {
-                self.tell_bytes((ino, attr.size), (start, end), below.is_some(), to)?;
+                let told = (&*borrowed, below.is_some());
+                self.tell_bytes((ino, attr.size), (start, end), told, to)?;
             }
         }
         to.inode(Inode { ino, attr, inline });
@@ -219,15 +226,40 @@ impl<V: View + ?Sized> Told<'_, V> {
         Ok(())
     }
 
+    /// Data of a range, at most so much as is read at a time; how many bytes.
+    fn tell_data(
+        &self,
+        ino: Ino,
+        (at, end): (u64, u64),
+        borrowed: &[Piece],
+        to: &mut dyn Sink,
+    ) -> Result<u64> {
+        let next = borrowed.partition_point(|piece| piece.end <= at);
+        let next = borrowed.get(next).filter(|piece| piece.start < end);
+        let mut len = next.map_or(end, |piece| piece.start.max(at)) - at;
+        if let Some(piece) = next.filter(|piece| piece.start <= at) {
+            len = piece.end.min(end) - at;
+            let shared = to.share(ino, at, len, (piece.ino, piece.from + (at - piece.start)))?;
+            if shared > 0 {
+                return Ok(shared);
+            }
+        }
+        let mut buffer = vec![0; len.min(CHUNK as u64) as usize];
+        if self.view.read(ino, at, &mut buffer)? != buffer.len() {
+            return Err(Error::Io.into());
+        }
+        to.bytes(ino, at, &buffer)?;
+        Ok(buffer.len() as u64)
+    }
+
     /// Data and holes of a range; `hide`: the volume may have something there.
     fn tell_bytes(
         &self,
         (ino, size): (Ino, u64),
         (start, end): (u64, u64),
-        hide: bool,
+        (borrowed, hide): (&[Piece], bool),
         to: &mut dyn Sink,
     ) -> Result<()> {
-        let mut buffer = Vec::new();
         let mut at = start;
         let until = end.min(size);
         while at < until {
@@ -239,14 +271,7 @@ impl<V: View + ?Sized> Told<'_, V> {
             }
             at = run.0;
             while at < run.1 {
-                let len = (run.1 - at).min(CHUNK as u64) as usize;
-                buffer.resize(len, 0);
-                let read = self.view.read(ino, at, &mut buffer)?;
-                if read != len {
-                    return Err(Error::Io.into());
-                }
-                to.bytes(ino, at, &buffer)?;
-                at += len as u64;
+                at += self.tell_data(ino, (at, run.1), borrowed, to)?;
             }
         }
         if end > until && hide {
@@ -273,5 +298,9 @@ impl<V: View + ?Sized> Source for Told<'_, V> {
         }
         to.numbers(self.numbers);
         Ok(())
+    }
+
+    fn recall(&self, ino: Ino, at: u64, target: &mut [u8]) -> bool {
+        self.view.read(ino, at, target) == Ok(target.len())
     }
 }

@@ -252,7 +252,9 @@ impl<U: Store, D: Device> Kept<U, D> {
         self.volume.expect(waiting.saturating_add(self.promised().kept()));
         let dirty = layer.dirty();
         let (view, below) = (&layer.overlay, &*self.volume);
-        let told = Told { dirty: &dirty, view, below, numbers: layer.numbers() };
+        let borrowed = |ino| view.from_below(ino);
+        let numbers = layer.numbers();
+        let told = Told { dirty: &dirty, view, below, borrowed: &borrowed, numbers };
         let mut gone = None;
         self.volume.commit_and(&told, |show| {
             let mut layers = self.gate_alone();

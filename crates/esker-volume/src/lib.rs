@@ -51,6 +51,7 @@ mod error;
 mod fold;
 mod home;
 pub mod keeper;
+mod known;
 mod lay;
 mod layer;
 mod leaf;

@@ -16,6 +16,7 @@ use crate::base::Bases;
 use crate::counts::{Counted, Counts};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::known::Known;
 use crate::limits::{RECENT_LEN, TABLE_LEN};
 use crate::log::Log;
 use crate::moment::Moments;
@@ -42,6 +43,8 @@ pub struct Options {
     pub setting: Option<Setting>,
     /// Whether what nobody needs is given back below.
     pub discard: bool,
+    /// Whether what is written is looked for among what was written since it was opened, and shared where it is there.
+    pub dedup: bool,
     /// How many threads may compress.
     pub threads: usize,
     /// Who knows where its base is, if it has one.
@@ -60,6 +63,7 @@ impl Options {
             table_len: TABLE_LEN,
             setting: None,
             discard: true,
+            dedup: false,
             threads: 1,
             bases: None,
         }
@@ -83,6 +87,8 @@ pub struct Volume<D> {
     /// How what is new is compressed, whatever the volume says.
     pub(crate) own_setting: Option<Setting>,
     pub(crate) discard: bool,
+    /// What was written since opening, where it is to be found once more.
+    pub(crate) known: Option<Mutex<Known>>,
     pub(crate) threads: usize,
     pub(crate) segments: RwLock<Segments>,
     pub(crate) state: RwLock<State>,
@@ -128,6 +134,7 @@ impl<D: Device> Volume<D> {
             table_len: options.table_len,
             own_setting: options.setting,
             discard: options.discard,
+            known: options.dedup.then(Mutex::default),
             threads: options.threads,
             segments: RwLock::new(segments),
             state: RwLock::new(state),

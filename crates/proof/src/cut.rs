@@ -170,7 +170,10 @@ impl Shape {
         let cache = Cache::new(1 << 20);
         let (recent_len, table_len) = (self.recent_len, self.table_len);
         let bases = Some(Arc::new(base::Known) as Arc<dyn Bases>);
-        open(device, Options { write, recent_len, table_len, bases, ..Options::new(cache) })
+        open(
+            device,
+            Options { write, recent_len, table_len, bases, dedup: true, ..Options::new(cache) },
+        )
     }
 
     /// A device with this medium.

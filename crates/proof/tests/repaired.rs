@@ -75,7 +75,20 @@ fn made(shape: &Shape, seed: u64, snapshot: bool) -> Made {
         fs.write(ino, 0, &bytes, false).expect("room");
         fs.forget(ino, 1);
         files.insert(path.clone(), bytes.clone());
-        ever.insert(path, bytes);
+        ever.insert(path, bytes.clone());
+        if number % 5 == 4 {
+            // Of what shares its blocks each is there, or lost, for itself.
+            let (source, copy) = (ino, format!("copy of {own}"));
+            let parsed = Name::parse(copy.as_bytes()).expect("a name");
+            let ino = fs.create(&Caller::ROOT, parent, parsed, new(Kind::File, 0o644));
+            let (ino, len) = (ino.expect("a file").ino, bytes.len() as u64);
+            fs.sync().expect("a sync");
+            let done = fs.copy_range(&Caller::ROOT, (source, 0), (ino, 0), len);
+            assert_eq!(done, Ok(len));
+            fs.forget(ino, 1);
+            files.insert(format!("/{dir}/{copy}"), bytes.clone());
+            ever.insert(format!("/{dir}/{copy}"), bytes.clone());
+        }
         if number % 9 == 8 {
             let keys: Vec<_> = files.keys().cloned().collect();
             let gone = chance.pick(&keys).clone();

@@ -44,6 +44,8 @@ Options of -o, with commas between them:
                                                           [default: as `esker mkfs` was told]
   discard nodiscard  give back what a volume needs no more, below it, or not
                                                           [default: of a file, not of a device]
+  dedup nodedup      look whether what is written was written before, and then name that once more,
+                     or not; copies by copy_file_range(2) are always shared [default: dedup]
   overlay            as --overlay
   no_sandbox         let the process that serves images keep its rights; otherwise it opens no file,
                      starts no program and connects to nothing once it serves (not with --profile)

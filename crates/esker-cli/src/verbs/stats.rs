@@ -95,6 +95,8 @@ fn words(name: &str, all: &Value) -> String {
         let kinds = kinds.map(|key| format!("{} {key}", bytes(own, key)));
         let (sum, plain) = (bytes(own, "all"), bytes(own, "plain"));
         rows.push(("written", format!("{sum} for {plain} of files: {}", kinds.join(", "))));
+        let shared = bytes(own, "shared");
+        rows.push(("shared", format!("{shared} of files, not written since they were there")));
         let (commits, steps) = (&own["commits"], &own["steps"]);
         let freed = &own["reclaimed_segments"];
         rows.push((

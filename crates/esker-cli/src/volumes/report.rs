@@ -106,6 +106,7 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
     all["waiting"] = json!({ "memory": memory, "most": most });
     all["written"] = json!({
         "plain": counted.plain,
+        "shared": counted.shared,
         "all": counted.written(),
         "blocks": counted.blocks,
         "moved": counted.moved,
