@@ -7,6 +7,7 @@
 mod background;
 mod bench;
 mod called;
+mod cloning;
 mod failure;
 mod filling;
 mod fitting;

@@ -7,6 +7,7 @@ mod bench_pack;
 mod bench_volume;
 mod cat;
 mod check;
+mod clone;
 mod diff;
 mod du;
 mod dump;
@@ -58,6 +59,7 @@ Examples:
   esker mkfs disk.vol --size 10G            a writable volume in a file
   esker mount disk.vol /mnt/d               that volume as a file system
   esker snapshot create /mnt/d before       what it is like now, to be looked at later
+  esker clone /mnt/d/a /mnt/d/b             a file or tree once more, with the same blocks
   esker stats /mnt/d                        how full it is, how long its answers take
   esker send disk.vol@before -o b.stream    that as a stream, for `esker receive` elsewhere
   esker pack ./tree -o tree.esker           a tree into one compressed file
@@ -93,6 +95,7 @@ enum Verb {
     Umount(umount::Umount),
     Sync(sync::Sync),
     Snapshot(snapshot::Snapshot),
+    Clone(clone::Clone),
     Send(Box<send::Send>),
     Receive(Box<receive::Receive>),
     Pack(Box<pack::Pack>),
@@ -135,6 +138,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Umount(verb) => told(verb.json, verb.run()),
         Verb::Sync(verb) => told(verb.json, verb.run()),
         Verb::Snapshot(verb) => told(verb.json(), verb.run()),
+        Verb::Clone(verb) => told(verb.json, verb.run()),
         Verb::Send(verb) => told(verb.json, verb.run()),
         Verb::Receive(verb) => told(verb.json, verb.run()),
         Verb::Pack(verb) => told(verb.json, verb.run()),
