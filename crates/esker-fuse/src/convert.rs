@@ -35,6 +35,10 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
+    /// Nothing may be believed.
+    pub const NONE: Self =
+        Self { entry: Duration::ZERO, attr: Duration::ZERO, negative: Duration::ZERO };
+
     /// What a name leads to.
     #[must_use]
     pub fn entry_out(&self, node: &Node, generation: u64) -> wire::EntryOut {

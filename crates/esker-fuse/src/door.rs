@@ -186,7 +186,9 @@ impl<S: Store> Door<S> {
             Op::Lookup { name: b"." } => fs.hold(dir)?,
             Op::Lookup { name: b".." } => fs.hold_parent(dir)?,
             Op::Lookup { name } => match fs.lookup(caller, dir, Name::parse(name)?) {
-                Err(Error::NotFound) if !self.options.timeouts.negative.is_zero() => {
+                Err(Error::NotFound)
+                    if !self.options.timeouts.negative.is_zero() && !fs.is_fleeting(dir) =>
+                {
                     return reply.entry(&self.options.timeouts.negative_out());
                 }
                 found => found?,
@@ -232,9 +234,10 @@ impl<S: Store> Door<S> {
     /// somebody may write, each stat(2) must ask.
     fn timeouts(&self, ino: Ino, kind: Kind) -> Timeouts {
         let timeouts = self.options.timeouts;
-        match self.is_written(ino, kind) {
-            true => Timeouts { attr: Duration::ZERO, ..timeouts },
-            false => timeouts,
+        match kind {
+            Kind::Directory if self.fs.is_fleeting(ino) => Timeouts::NONE,
+            _ if self.is_written(ino, kind) => Timeouts { attr: Duration::ZERO, ..timeouts },
+            _ => timeouts,
         }
     }
 

@@ -66,6 +66,22 @@ pub trait View {
         false
     }
 
+    /// Whether the inode can never be changed though others can: every batch that names it is refused with `ReadOnly`.
+    /// Who asks first refuses at once what would only fail later, as opening a file to be written.
+    #[inline]
+    fn is_fixed(&self, ino: Ino) -> bool {
+        let _ = ino;
+        false
+    }
+
+    /// Whether what is told of the inode, of the name that leads to it, and of the names in it changes without a
+    /// batch: nobody may keep it.
+    #[inline]
+    fn is_fleeting(&self, ino: Ino) -> bool {
+        let _ = ino;
+        false
+    }
+
     /// An inode's attributes. `NotFound` when there is no such inode.
     fn attr(&self, ino: Ino) -> Result<Attr>;
 
@@ -158,6 +174,14 @@ pub trait Store: View {
 pub struct ReadOnly<V>(pub V);
 
 impl<V: View> View for ReadOnly<V> {
+    fn is_fixed(&self, _: Ino) -> bool {
+        true
+    }
+
+    fn is_fleeting(&self, ino: Ino) -> bool {
+        self.0.is_fleeting(ino)
+    }
+
     fn attr(&self, ino: Ino) -> Result<Attr> {
         self.0.attr(ino)
     }

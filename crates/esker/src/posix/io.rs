@@ -89,7 +89,7 @@ impl<S: Store> Fs<S> {
     /// open(2) of what exists. It holds nothing: whoever opens holds the inode already.
     ///
     /// # Errors
-    /// `IsDirectory` for writing, `TooManySymlinks` for a symbolic link, `AccessDenied`, `NotPermitted`
+    /// `IsDirectory` for writing, `TooManySymlinks` for a symbolic link, `ReadOnly`, `AccessDenied`, `NotPermitted`
     /// (immutable, or append-only without `append`).
     pub fn open(&self, caller: &Caller<'_>, ino: Ino, flags: OpenFlags) -> Result<()> {
         let attr = self.getattr(ino)?;
@@ -100,6 +100,9 @@ impl<S: Store> Fs<S> {
             _ => {}
         }
         // That nobody may write comes before whether this caller may.
+        if changes && self.store.is_fixed(ino) {
+            return Err(Error::ReadOnly);
+        }
         if changes && attr.flags.contains(Flags::IMMUTABLE) {
             return Err(Error::NotPermitted);
         }
@@ -174,7 +177,7 @@ impl<S: Store> Fs<S> {
     /// Moves atime if it is time to; whether it did. That this fails (a full home, say) is no reason not to
     /// have read.
     pub(super) fn touch(&self, ino: Ino, seen: &Attr, now: Time) -> Result<bool> {
-        if !atime_due(seen, now) {
+        if !atime_due(seen, now) || self.store.is_fixed(ino) {
             return Ok(false);
         }
         let _inode = self.locks.write(ino);

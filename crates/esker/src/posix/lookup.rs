@@ -69,6 +69,11 @@ impl<S: View> Fs<S> {
         self.store.attr(ino).map_err(stale)
     }
 
+    /// Whether what is told of an inode must not be kept ([`View::is_fleeting`]).
+    pub fn is_fleeting(&self, ino: Ino) -> bool {
+        self.store.is_fleeting(ino)
+    }
+
     /// The target of a symbolic link without moving its atime; [`SYMLINK_LEN_MAX`] bytes are always enough.
     ///
     /// # Errors
