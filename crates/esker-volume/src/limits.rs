@@ -51,6 +51,8 @@ pub const HASHES_MAX: usize = 128 << 10;
 pub const FRESH_MAX: usize = 64 << 10;
 /// Snapshots of a volume.
 pub const SNAPSHOTS_MAX: usize = 4096;
+/// Snapshots whose tables are known while somebody looks at them beside the volume; those looked at last.
+pub const SNAPSHOTS_LOOKED_AT: usize = 8;
 /// Longest path to a base image, in bytes.
 pub const BASE_PATH_MAX: usize = 4096;
 /// Bytes of rows in one commit, at most: they are in memory several times while it is written.

@@ -29,7 +29,12 @@ impl<D: Device> Snapped<D> {
     /// `Missing`.
     pub fn new(volume: Arc<Volume<D>>, name: &str) -> std::result::Result<Self, SnapshotError> {
         let sequence = volume.snapshot(name)?.sequence;
-        Ok(Self { volume, sequence, seen: Mutex::new(None) })
+        Ok(Self::of(volume, sequence))
+    }
+
+    /// The snapshot whose last commit this is. Of one that is not there nothing is found.
+    pub(crate) const fn of(volume: Arc<Volume<D>>, sequence: u64) -> Self {
+        Self { volume, sequence, seen: Mutex::new(None) }
     }
 
     /// The volume that it is of.
