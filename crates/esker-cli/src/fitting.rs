@@ -66,6 +66,7 @@ fn only_for_volumes(options: &Options) -> Option<Foreign> {
         (options.discard == Some(false), "nodiscard", remedy),
         (options.dedup == Some(true), "dedup", remedy),
         (options.dedup == Some(false), "nodedup", remedy),
+        (options.snapshots, "snapshots", "leave it out: there are none"),
     ])
 }
 
@@ -88,7 +89,8 @@ mod tests {
             assert!(text.contains(&format!("option {name} is not for volumes: ")), "{text}");
             assert_eq!(told(word, false), None);
         }
-        for word in ["commit=1", "dirty=64M", "compress=lz4", "discard", "nodiscard", "nodedup"] {
+        let words = ["commit=1", "dirty=64M", "compress=lz4", "discard", "nodedup", "snapshots"];
+        for word in words {
             let text = told(word, false).unwrap_or_else(|| panic!("{word} passed"));
             assert!(text.contains("is only for volumes: "), "{text}");
             assert_eq!(told(word, true), None);

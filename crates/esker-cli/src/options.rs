@@ -53,6 +53,8 @@ pub struct Options {
     pub dedup: Option<bool>,
     /// `overlay`: changes of an image go to memory.
     pub overlay: bool,
+    /// `snapshots`: those of a volume are shown in its root directory.
+    pub snapshots: bool,
     /// `no_sandbox`: what serves images keeps its rights.
     pub no_sandbox: bool,
     /// `fsname=` was given.
@@ -82,6 +84,7 @@ impl Default for Options {
             discard: None,
             dedup: None,
             overlay: false,
+            snapshots: false,
             no_sandbox: false,
             named: false,
             atime: false,
@@ -121,6 +124,7 @@ pub const WORDS: &[&str] = &[
     "dedup",
     "nodedup",
     "overlay",
+    "snapshots",
     "no_sandbox",
     "nosuid",
     "suid",
@@ -215,6 +219,7 @@ impl Options {
             ("dedup", None) => self.dedup = Some(true),
             ("nodedup", None) => self.dedup = Some(false),
             ("overlay", None) => self.overlay = true,
+            ("snapshots", None) => self.snapshots = true,
             ("no_sandbox", None) => self.no_sandbox = true,
             ("remount", None) => self.remount = true,
             _ if for_mount(key) => {}

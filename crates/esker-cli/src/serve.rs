@@ -219,19 +219,29 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
     if options.mount.read_only {
         let opening = volumes::opening(path, false, &options);
         let volume = volumes::open_over(path, &options.bases, opening)?;
-        return Ok(Box::new(move |dir| {
-            let about = about(volume.shape().size);
-            attach(Arc::new(Fs::new(ReadOnly(volume), SystemClock)), dir, &options, about)
-        }));
+        let about = about(volume.shape().size);
+        if options.snapshots {
+            let volume = Arc::new(volume);
+            let shown = volumes::shown::beside(path, Arc::clone(&volume), volume)?;
+            let fs = Arc::new(Fs::new(ReadOnly(shown), SystemClock));
+            return Ok(Box::new(move |dir| attach(fs, dir, &options, about)));
+        }
+        let fs = Arc::new(Fs::new(ReadOnly(volume), SystemClock));
+        return Ok(Box::new(move |dir| attach(fs, dir, &options, about)));
     }
     let fs = volumes::writable(path, &options)?;
+    let shown = options.snapshots.then(|| volumes::shown::live(path, &fs)).transpose()?;
     Ok(Box::new(move |dir| {
         let name = path_shown(path);
         volumes::writer::start(&fs, options.commit_age(), name.clone())?;
         let about = about(fs.store().volume().shape().size);
         let desk = volumes::desk::Desk::open(&fs, path);
         let control: Arc<dyn Control> = Arc::clone(&desk) as _;
-        let attached = attach_with(Arc::clone(&fs), dir, &options, (about, Some(control)))?;
+        let about = (about, Some(control));
+        let attached = match shown {
+            Some(shown) => attach_with(Arc::new(shown), dir, &options, about)?,
+            None => attach_with(Arc::clone(&fs), dir, &options, about)?,
+        };
         let finish: Finish = Arc::new(move || {
             desk.close();
             volumes::writer::finish(&fs, &name)
@@ -242,6 +252,10 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
 
 /// Opens a volume to be read, for one of its snapshots.
 fn snapshot<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
+    if options.snapshots {
+        let what = "mount option snapshots is not for a snapshot";
+        return Err(Failure::new(Exit::Usage, what, "mount the volume: it shows all of them"));
+    }
     let missing = || Failure::at(Exit::Source, "no snapshot of a volume", path, "");
     let (volume, name) = volumes::snapshots::named(path).ok_or_else(missing)?;
     let mut options = homes::as_volume(&volume, options);

@@ -46,6 +46,8 @@ Options of -o, with commas between them:
                                                           [default: of a file, not of a device]
   dedup nodedup      look whether what is written was written before, and then name that once more,
                      or not; copies by copy_file_range(2) are always shared [default: dedup]
+  snapshots          show the snapshots of a volume in DIR/.snapshots, by name, to be read; DIR does
+                     not list it
   overlay            as --overlay
   no_sandbox         let the process that serves images keep its rights; otherwise it opens no file,
                      starts no program and connects to nothing once it serves (not with --profile)
@@ -84,6 +86,7 @@ Examples:
   esker mount new.esker /mnt/n --base /old/old.esker
   esker mount tree.esker /mnt/t --overlay   an image that can be changed, until it is unmounted
   esker mount disk.vol /mnt/d               a volume, which `esker mkfs` made
+  esker mount disk.vol /mnt/d -o snapshots  the same, and its snapshots in /mnt/d/.snapshots
   esker mount disk.vol@before /mnt/b        a snapshot of it, to be read
   esker mount mem: /mnt/x --from linux-6.12.tar.gz
   esker mount mem: /mnt/x --from tree.esker there at once; when all of it is in memory, the image is

@@ -28,6 +28,7 @@ Examples:
   esker snapshot create disk.vol before      of one that is not
   esker snapshot list disk.vol
   esker mount disk.vol@before /mnt/b         to be read
+  esker mount disk.vol /mnt/d -o snapshots   all of them, in /mnt/d/.snapshots, while it is used
   esker ls disk.vol@before:/etc              as do cat, stat, find, du, tree, extract and pack
   esker snapshot diff disk.vol before        what changed since
   esker snapshot rollback disk.vol before    as it was then, with all snapshots
@@ -107,7 +108,8 @@ enum What {
         #[arg(long, value_name = "N")]
         largest: Option<u64>,
     },
-    /// Mount one, to be read, of a volume that is not mounted to be written
+    /// Mount one, to be read, of a volume that is not mounted to be written; one that is shows its snapshots itself,
+    /// with `esker mount -o snapshots`
     Mount {
         #[command(flatten)]
         target: Target,

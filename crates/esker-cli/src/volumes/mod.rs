@@ -14,6 +14,7 @@ mod queue;
 pub mod repair;
 pub mod report;
 mod ruled;
+pub mod shown;
 pub mod snapshots;
 pub mod writer;
 

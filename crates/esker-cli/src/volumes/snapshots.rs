@@ -12,11 +12,11 @@ use esker_stone::rows::snapshots::{SnapshotRow, is_name};
 use esker_volume::device::FileDevice;
 use esker_volume::rules::{Rule, RuleError, Rules};
 use esker_volume::snapshots::Held;
-use esker_volume::{Changes, Error, How, Moment, Snapped, SnapshotError, Volume};
+use esker_volume::{Changes, Error, How, Moment, SNAPSHOTS, Snapped, SnapshotError, Volume};
 use serde_json::{Value, json};
 
 use super::{Writable, failure, is_volume};
-use crate::failure::{Exit, Failure, Outcome, shown};
+use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
 
 /// What is asked of a volume.
 #[derive(Clone, Debug)]
@@ -280,13 +280,30 @@ pub fn named(path: &Path) -> Option<(PathBuf, String)> {
         .then(|| (volume, name.to_owned()))
 }
 
+/// What keeps a snapshot from being opened: where the volume is in use by a mount, that can show it.
+fn elsewhere(path: &Path, name: &str, failure: Failure) -> Failure {
+    let in_use = failure.exit as u8 == Exit::Failed as u8;
+    let Some(dir) = in_use.then(|| super::owner::mounted_at(path)).flatten() else {
+        return failure;
+    };
+    let what = format!("the volume is mounted on {}", path_shown(&dir));
+    let place = dir.join(SNAPSHOTS).join(name);
+    let remedy = match place.exists() {
+        true => format!("the snapshot is there: it is at {}", path_shown(&place)),
+        false => "mounted with -o snapshots it shows its snapshots there".to_owned(),
+    };
+    Failure::at(Exit::Failed, &what, path, &remedy)
+}
+
 /// A snapshot of a volume, to be looked at.
 pub fn open(
     path: &Path,
     name: &str,
     (bases, options): (&[PathBuf], esker_volume::Options),
 ) -> Outcome<Snapped<FileDevice>> {
-    let volume = Arc::new(super::open_over(path, bases, options)?);
+    let opened =
+        super::open_over(path, bases, options).map_err(|failure| elsewhere(path, name, failure));
+    let volume = Arc::new(opened?);
     Snapped::new(volume, name).map_err(|error| refused(path, name, error))
 }
 
