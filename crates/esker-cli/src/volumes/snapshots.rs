@@ -282,7 +282,7 @@ pub fn named(path: &Path) -> Option<(PathBuf, String)> {
 
 /// What keeps a snapshot from being opened: where the volume is in use by a mount, that can show it.
 fn elsewhere(path: &Path, name: &str, failure: Failure) -> Failure {
-    let in_use = failure.exit as u8 == Exit::Failed as u8;
+    let in_use = failure.exit == Exit::Failed;
     let Some(dir) = in_use.then(|| super::owner::mounted_at(path)).flatten() else {
         return failure;
     };
