@@ -19,7 +19,7 @@
 //! | room.rs, fold.rs | how much more fits, and making room |
 //! | base.rs, lay.rs | an image below; laying a new volume over one |
 //! | choose.rs, migrate.rs | which segments are emptied while others write, and doing it |
-//! | recovery.rs, mkfs.rs, alter.rs | finding everything again; the first commit; another size or name |
+//! | recovery.rs, mkfs.rs, alter.rs, upgrade.rs | finding everything again; the first commit; another size or name; what newer versions write |
 //! | recover/ | what is left of a volume that is damaged |
 //! | stream/ | a snapshot, or how two differ, sent and received |
 //! | recent.rs, stack.rs, whole.rs, view.rs | looking: in memory, in tables, at content, and as the knot asks |
@@ -84,6 +84,7 @@ pub mod snapshots;
 mod stack;
 pub mod stream;
 pub mod superblock;
+mod upgrade;
 mod view;
 mod volume;
 mod whole;
@@ -107,4 +108,5 @@ pub use snapped::Snapped;
 pub use snapshots::SnapshotError;
 pub use stack::State;
 pub use superblock::Superblock;
+pub use upgrade::Upgrade;
 pub use volume::{Options, Volume};

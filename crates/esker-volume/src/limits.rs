@@ -22,6 +22,8 @@ pub const UNIT_MIN: u32 = 512;
 pub const UNIT_MAX: u32 = 4096;
 /// Superblocks in one segment, one behind the other.
 pub const SUPERBLOCKS_MAX: u64 = 64;
+/// Copies of the superblock.
+pub const COPIES_MAX: u32 = 2;
 /// Bytes from one superblock to the next.
 pub const SUPERBLOCK_STEP: u64 = 4096;
 /// Bytes at which a part is written, if its commit goes on: many parts are on their way to the device while more is

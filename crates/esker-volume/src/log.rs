@@ -204,7 +204,7 @@ impl<D: Device> Volume<D> {
     }
 
     /// Goes on in `to`, one of the segments that were named; `other` was, too.
-    fn go_on(
+    pub(crate) fn go_on(
         &self,
         log: &mut Log,
         (to, other): (Physical, Option<Physical>),

@@ -43,7 +43,7 @@ pub struct Making {
 }
 
 /// Zones that are written at a time, besides one for each copy of the superblock: one of the log, and one of tables.
-const OPEN: u32 = 2;
+pub(crate) const OPEN: u32 = 2;
 
 /// The segment length that fits a device best.
 #[must_use]

@@ -38,7 +38,7 @@ pub(crate) const NEVER: u64 = u64::MAX;
 const BUDGET: u64 = 4;
 
 /// Blocks that are moved.
-struct Carried(Vec<BlockName>);
+pub(crate) struct Carried(pub Vec<BlockName>);
 
 /// Blocks among which one is looked for that still fits into a segment.
 const WINDOW: usize = 64;

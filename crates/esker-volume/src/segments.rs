@@ -80,6 +80,8 @@ pub struct Segments {
     /// Where to look for the next free one: they take turns, so that all wear alike.
     turn: usize,
     next_number: u64,
+    /// Those before this one are not taken any more.
+    barred: u32,
 }
 
 impl Segments {
@@ -94,7 +96,7 @@ impl Segments {
             erases: 0,
         };
         let rows = (0..count).map(row).collect();
-        Self { rows, by_number: HashMap::new(), turn: 0, next_number: 1 }
+        Self { rows, next_number: 1, ..Self::default() }
     }
 
     /// From their rows, which must be all of them.
@@ -114,7 +116,7 @@ impl Segments {
         if !complete || next_number > NUMBER_MAX {
             return Err(Damage::Segment.into());
         }
-        Ok(Self { rows, by_number, turn: 0, next_number })
+        Ok(Self { rows, by_number, next_number, ..Self::default() })
     }
 
     /// Of a volume that is only read: segments that were found, and nothing else is known of any stretch.
@@ -174,15 +176,19 @@ impl Segments {
         let least = self.free_rows().map(|row| row.erases).min()?;
         let count = self.rows.len();
         let mut order = (0..count).map(|step| (self.turn + step) % count);
-        let fits = |row: &Segment| row.condition == Condition::Free && row.erases == least;
-        let found = order.find(|&at| fits(&self.rows[at]))?;
+        let found = order.find(|&at| self.is_free(&self.rows[at]) && self.rows[at].erases == least);
+        let found = found?;
         self.turn = found + 1;
         self.rows[found].condition = condition;
         Some(Physical(found as u32))
     }
 
     fn free_rows(&self) -> impl Iterator<Item = &Segment> {
-        self.rows.iter().filter(|row| row.condition == Condition::Free)
+        self.rows.iter().filter(|row| self.is_free(row))
+    }
+
+    fn is_free(&self, row: &Segment) -> bool {
+        row.condition == Condition::Free && row.physical.0 >= self.barred
     }
 
     /// Gives a stretch a number and a use.
@@ -192,6 +198,11 @@ impl Segments {
         *row = Segment { number, condition, live: 0, erases: row.erases + 1, ..*row };
         self.by_number.insert(number, physical);
         self.next_number = self.next_number.max(number + 1);
+    }
+
+    /// Stretches before this one are to hold superblocks: when they are free they stay so.
+    pub(crate) const fn bar(&mut self, before: Physical) {
+        self.barred = before.0;
     }
 
     /// Says what a stretch is used for.

@@ -258,19 +258,29 @@ impl<D: Device> Settling<'_, D> {
             }
             at = end;
         }
-        self.move_kept(&mut step, (worn, worn_left))?;
+        // Out of a segment of which little is needed.
+        self.move_kept(&mut step, |table| {
+            let goes = worn_left > 0 && worn == Some(table.top.page.segment);
+            if goes {
+                worn_left = worn_left.saturating_sub(table.bytes.max(1));
+            }
+            goes
+        })?;
         step.shared.sort();
         Ok(step)
     }
 
-    /// Moves tables that only snapshots have out of a segment of which little is needed.
-    fn move_kept(&mut self, step: &mut Step, (worn, mut left): (Option<u64>, u64)) -> Result<()> {
+    /// Writes those tables again that only snapshots have and that `goes` says.
+    pub(crate) fn move_kept(
+        &mut self,
+        step: &mut Step,
+        mut goes: impl FnMut(&TableRow) -> bool,
+    ) -> Result<()> {
         for table in std::mem::take(&mut step.shared.kept) {
-            if left == 0 || worn != Some(table.top.page.segment) {
+            if !goes(&table) {
                 step.shared.kept.push(table);
                 continue;
             }
-            left = left.saturating_sub(table.bytes.max(1));
             let layer = table.layer;
             let alone =
                 State { tables: vec![TableRow { layer: 0, ..table.clone() }], ..State::default() };

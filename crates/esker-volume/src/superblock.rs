@@ -11,8 +11,8 @@ use esker_stone::{Codec, PageRef, Setting, Unsupported};
 
 use crate::error::{Damage, Result};
 use crate::limits::{
-    BLOCK_LEN_MAX, BLOCK_LEN_MIN, NUMBER_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX,
-    SEGMENTS_MIN, SLOT_MAX, SUPERBLOCK_STEP, SUPERBLOCKS_MAX, UNIT_MAX, UNIT_MIN,
+    BLOCK_LEN_MAX, BLOCK_LEN_MIN, COPIES_MAX, NUMBER_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN,
+    SEGMENTS_MAX, SEGMENTS_MIN, SLOT_MAX, SUPERBLOCK_STEP, SUPERBLOCKS_MAX, UNIT_MAX, UNIT_MIN,
 };
 
 /// The version written here.
@@ -155,7 +155,7 @@ impl Superblock {
         segment
             && (SEGMENTS_MIN..=SEGMENTS_MAX).contains(&count)
             && (BLOCK_LEN_MIN..=BLOCK_LEN_MAX).contains(&self.block_len)
-            && (1..=2).contains(&self.copies)
+            && (1..=COPIES_MAX).contains(&self.copies)
             && [self.log_physical, self.log_next, self.log_spare, self.root_physical]
                 .into_iter()
                 .all(inside)
