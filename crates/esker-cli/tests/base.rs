@@ -156,7 +156,62 @@ fn damage_in_the_base_is_told_when_it_is_read() {
     file.write_all_at(&[0x55; 64], middle).expect("damaged");
     succeeds(&["check", &disk]);
     fails(&["check", &disk, "--full"], 6, &["the base image", "tree.esker", "large"]);
+    fails(&["scrub", &disk, "--dry-run"], 6, &["the base image", "tree.esker", "large"]);
+    fails(&["scrub", &disk], 6, &["the base image", "tree.esker", "large"]);
     fails(&["cat", &format!("{disk}:/large")], 6, &[]);
+}
+
+/// Every verb that opens a volume is told where the base is, and says by name that it is not there.
+#[test]
+fn every_verb_takes_a_base() {
+    let (lab, image, disk) = over();
+    succeeds(&["snapshot", "create", &disk, "one"]);
+    let (moved, other) = (lab.path("far/elsewhere"), lab.path("far/other"));
+    fs::rename(&image, &moved).expect("moved");
+    let small = lab.0.dir("small");
+    fs::write(small.join("file"), "another").expect("written");
+    succeeds(&["pack", text(&small), "-o", &other]);
+    let (at, out) = (format!("{disk}@one"), lab.path("out"));
+    let verbs: [(&[&str], &str); 15] = [
+        (&["scrub", &disk], "--base"),
+        (&["snapshot", "list", &disk], "--base"),
+        (&["snapshot", "create", &disk, "two"], "--base"),
+        (&["snapshot", "diff", &disk, "one", "two"], "--base"),
+        (&["snapshot", "rollback", &disk, "one"], "--base"),
+        (&["snapshot", "delete", &disk, "two"], "--base"),
+        (&["snapshot", "rules", &disk], "--base"),
+        (&["send", &at, "-o", &out], "--base"),
+        (&["freeze", &disk, "-o", &out, "--level", "1", "--force"], "--volume-base"),
+        (&["freeze", &at, "-o", &out, "--level", "1", "--force"], "--volume-base"),
+        (&["stats", &disk], "--base"),
+        (&["info", &disk], "--base"),
+        (&["dump", &disk, "tables"], "--base"),
+        (&["label", &disk, "name"], "--base"),
+        (&["resize", &disk, "--size", "300M"], "--base"),
+    ];
+    for (words, option) in verbs {
+        // What is made of the volume has the base in it, or is not sound without it.
+        let with = |base: &str| [words, &[option, base][..]].concat().join("\n");
+        let with = |base: &str| with(base).split('\n').map(str::to_owned).collect::<Vec<_>>();
+        let run = |base: &str, status, parts: &[&str]| {
+            let words = with(base);
+            fails(&words.iter().map(String::as_str).collect::<Vec<_>>(), status, parts);
+        };
+        let before = fs::read(&disk).expect("read");
+        fails(words, 4, &["tree.esker is missing", "--base"]);
+        run(&other, 4, &["tree.esker is missing"]);
+        assert!(fs::read(&disk).expect("read") == before, "{words:?} wrote");
+        // From then on it would know where the base is.
+        run(&moved, 0, &[]);
+        fs::write(&disk, before).expect("as it was");
+        let _ = fs::remove_file(&out);
+        if words[1] == "create" {
+            run(&moved, 0, &[]);
+            fs::rename(&moved, &image).expect("moved");
+            succeeds(&["tune", &disk, "--base", &image]);
+            fs::rename(&image, &moved).expect("moved");
+        }
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::options::Options;
 use crate::units::{ram, size_shown};
 use crate::volumes::alter::{Request, apply};
+use crate::volumes::base::Given;
 use crate::volumes::{self, setting};
 
 /// Make a volume larger.
@@ -28,6 +29,8 @@ pub struct Resize {
     /// A volume that is not mounted, or the mount of one
     #[arg(value_name = "FILE|DEVICE|MOUNT")]
     target: PathBuf,
+    #[command(flatten)]
+    given: Given,
     /// How large [default: all of what is there]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     size: Option<u64>,
@@ -47,6 +50,8 @@ pub struct Label {
     /// A volume that is not mounted, or the mount of one
     #[arg(value_name = "FILE|DEVICE|MOUNT")]
     target: PathBuf,
+    #[command(flatten)]
+    given: Given,
     /// The name, of up to 32 bytes
     #[arg(value_name = "TEXT")]
     label: Option<String>,
@@ -88,7 +93,8 @@ pub struct Tune {
 impl Resize {
     /// Makes it larger.
     pub fn run(&self) -> Outcome {
-        let now = alter(&self.target, &Request { grow: Some(self.size), ..Request::default() })?;
+        let request = Request { grow: Some(self.size), ..Request::default() };
+        let now = alter(&self.target, &self.given.bases, &request)?;
         let size = size_shown(now["size"].as_u64().unwrap_or(0));
         tell(self.json, &now, &format!("{} has {size} now", path_shown(&self.target)));
         Ok(())
@@ -101,8 +107,8 @@ impl Label {
         if let Some(text) = &self.label {
             label(text)?;
         }
-        let now =
-            alter(&self.target, &Request { label: self.label.clone(), ..Request::default() })?;
+        let request = Request { label: self.label.clone(), ..Request::default() };
+        let now = alter(&self.target, &self.given.bases, &request)?;
         tell(self.json, &now, now["label"].as_str().unwrap_or_default());
         Ok(())
     }
@@ -117,7 +123,8 @@ impl Tune {
         }
         self.base.as_deref().map_or(Ok(()), |base| self.move_base(base))?;
         let (reserve, setting) = (self.reserve, self.compress);
-        let now = alter(&self.target, &Request { reserve, setting, ..Request::default() })?;
+        let request = Request { reserve, setting, ..Request::default() };
+        let now = alter(&self.target, &[], &request)?;
         let kept = size_shown(now["reserve"].as_u64().unwrap_or(0));
         let codec = now["compress"].as_str().unwrap_or_default();
         let (name, level) = (path_shown(&self.target), &now["level"]);
@@ -148,13 +155,13 @@ impl Tune {
 }
 
 /// Of a volume that nobody has mounted, or of one that is mounted here.
-fn alter(path: &Path, request: &Request) -> Outcome<Value> {
+fn alter(path: &Path, bases: &[PathBuf], request: &Request) -> Outcome<Value> {
     if !volumes::is_volume(path) && path.is_dir() {
         return volumes::ask::ask(path, &request.message(), false);
     }
     let write = request.changes();
     let options = Options::parse(&[], ram())?;
-    let volume = volumes::open(path, volumes::opening(path, write, &options))?;
+    let volume = volumes::open_over(path, bases, volumes::opening(path, write, &options))?;
     apply(&volume, path, request)
 }
 

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::failure::{Exit, Failure, Outcome, os_shown};
 use crate::images::Place;
+use crate::volumes::base::Given;
 use crate::{images, volumes};
 
 /// Show what lies in a volume: any structure, by its name or place.
@@ -38,6 +39,8 @@ pub struct Dump {
     /// See below
     #[arg(value_name = "WHAT", default_value = "superblocks")]
     what: String,
+    #[command(flatten)]
+    given: Given,
     /// Print lines of JSON
     #[arg(long)]
     pub json: bool,
@@ -65,7 +68,7 @@ fn parse(word: &str) -> Option<What> {
 impl Dump {
     /// Shows.
     pub fn run(&self) -> Outcome {
-        let volume = volumes::look(&self.volume)?;
+        let volume = volumes::look_over(&self.volume, &self.given.bases)?;
         let what = match self.what.strip_prefix('/') {
             Some(path) => {
                 let place = Place { image: self.volume.clone(), path: path.as_bytes().to_vec() };

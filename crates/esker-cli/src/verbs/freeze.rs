@@ -41,10 +41,11 @@ impl Freeze {
             return Err(Failure::at(Exit::Source, what, input, "`esker pack` packs other things"));
         }
         if self.on_top {
-            let base = volumes::look(&volume)?.base().ok_or_else(|| {
-                let what = "the volume lies on nothing: --on-top is for one with a base";
-                Failure::at(Exit::Usage, what, &volume, "leave it out")
-            })?;
+            let base =
+                volumes::look_over(&volume, &self.pack.volume_base)?.base().ok_or_else(|| {
+                    let what = "the volume lies on nothing: --on-top is for one with a base";
+                    Failure::at(Exit::Usage, what, &volume, "leave it out")
+                })?;
             self.pack.base.push(volumes::base::path(&base));
         }
         self.pack.run()

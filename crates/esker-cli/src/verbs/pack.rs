@@ -75,6 +75,9 @@ pub struct Pack {
     /// found beside the new one, whatever its name is there; any number of them
     #[arg(long, value_name = "IMAGE")]
     pub base: Vec<PathBuf>,
+    /// Where the image is that a volume among these lies on, if it is neither where it was nor beside the volume
+    #[arg(long, value_name = "IMAGE")]
+    pub volume_base: Vec<PathBuf>,
     /// Replace the output if it exists
     #[arg(long)]
     force: bool,
@@ -190,7 +193,7 @@ impl Pack {
             let mut tick = |now: &Gathered, packer: &Packer<File>| {
                 bar.tick(before.0 + now.files, before.1 + now.bytes, packer.written());
             };
-            let found = take(input, node, plan, &mut packer, &failed, &mut tick)?;
+            let found = self.take(input, node, plan, &mut packer, &failed, &mut tick)?;
             if found.meets_output {
                 let what = "the output lies inside of what is packed";
                 let remedy = "write it elsewhere with -o";
@@ -312,34 +315,37 @@ fn unreadable(input: &Path, error: &std::io::Error) -> Failure {
     Failure::at(Exit::Source, &what, input, "give a directory, a tar archive, an image or a volume")
 }
 
-/// Packs one input, whatever it is.
-fn take(
-    input: &Path,
-    node: NodeId,
-    plan: &Plan<'_>,
-    packer: &mut Packer<File>,
-    failed: &dyn Fn(Error) -> Failure,
-    tick: &mut dyn FnMut(&Gathered, &Packer<File>),
-) -> Outcome<Gathered> {
-    if input.as_os_str() == "-" {
-        return unpack(std::io::stdin().lock(), input, node, plan, packer, failed, tick);
+impl Pack {
+    /// Packs one input, whatever it is.
+    fn take(
+        &self,
+        input: &Path,
+        node: NodeId,
+        plan: &Plan<'_>,
+        packer: &mut Packer<File>,
+        failed: &dyn Fn(Error) -> Failure,
+        tick: &mut dyn FnMut(&Gathered, &Packer<File>),
+    ) -> Outcome<Gathered> {
+        if input.as_os_str() == "-" {
+            return unpack(std::io::stdin().lock(), input, node, plan, packer, failed, tick);
+        }
+        if input.is_dir() {
+            return gather(input, node, plan, packer, tick).map_err(failed);
+        }
+        if is_volume(input) {
+            let volume = volumes::look_over(input, &self.volume_base)?;
+            return again_of(&volume, input, node, plan, packer, failed, tick);
+        }
+        if let Some(snapshot) = volumes::snapshots::look(input, &self.volume_base) {
+            return again_of(&snapshot?, input, node, plan, packer, failed, tick);
+        }
+        let file = File::open(input).map_err(|error| unreadable(input, &error))?;
+        if !is_image(&file) {
+            return unpack(file, input, node, plan, packer, failed, tick);
+        }
+        let image = images::open(input, &Opening::default(), &images::cache())?;
+        again_of(&image, input, node, plan, packer, failed, tick)
     }
-    if input.is_dir() {
-        return gather(input, node, plan, packer, tick).map_err(failed);
-    }
-    if is_volume(input) {
-        let volume = volumes::look(input)?;
-        return again_of(&volume, input, node, plan, packer, failed, tick);
-    }
-    if let Some(snapshot) = volumes::snapshots::look(input, &[]) {
-        return again_of(&snapshot?, input, node, plan, packer, failed, tick);
-    }
-    let file = File::open(input).map_err(|error| unreadable(input, &error))?;
-    if !is_image(&file) {
-        return unpack(file, input, node, plan, packer, failed, tick);
-    }
-    let image = images::open(input, &Opening::default(), &images::cache())?;
-    again_of(&image, input, node, plan, packer, failed, tick)
 }
 
 /// Packs what an image or a volume shows.

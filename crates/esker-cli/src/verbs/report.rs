@@ -41,7 +41,7 @@ impl Report {
         super::spare(&self.image, &self.output)?;
         let name = self.image.file_name().unwrap_or_default().to_string_lossy();
         if volumes::is_volume(&self.image) {
-            let volume = volumes::look(&self.image)?;
+            let volume = volumes::look_over(&self.image, &self.opening.bases)?;
             return self.write(&volume::page(&name, &volume));
         }
         let image = images::open(&self.image, &self.opening, &images::cache())?;

@@ -17,7 +17,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::images;
 use crate::progress::Reading;
 use crate::units::{parse_size, ram};
-use crate::volumes::base::Finder;
+use crate::volumes::base::{Finder, Given};
 use crate::volumes::pacer::Pacer;
 use crate::volumes::{self, ask, care, is_volume};
 
@@ -56,6 +56,8 @@ pub struct Scrub {
     /// Begin anew where an earlier one was stopped
     #[arg(long)]
     restart: bool,
+    #[command(flatten)]
+    given: Given,
     /// Print one line of JSON about the result
     #[arg(long)]
     pub json: bool,
@@ -121,7 +123,7 @@ impl Scrub {
             return Err(Failure::at(Exit::Damaged, what, &self.volume, remedy));
         }
         let cache = Cache::new(images::CACHE_LEN);
-        let finder = Finder::new(&self.volume, &[], &cache);
+        let finder = Finder::new(&self.volume, &self.given.bases, &cache);
         let bases = Some(Arc::clone(&finder) as Arc<dyn Bases>);
         let options = Options { write: !self.dry_run, bases, ..Options::new(cache) };
         let volume = esker_volume::open(device, options).map_err(|error| match error {
@@ -129,11 +131,11 @@ impl Scrub {
             error => failed(error),
         })?;
         let pacer = Pacer::new(self.rate, interrupted()?);
-        let of = volume.scrub_len();
+        let of = care::len(&volume);
         let mut done = thread::scope(|scope| {
             let (how, path) = ((self.dry_run, self.restart), &self.volume);
-            let (volume, pacer) = (&volume, &pacer);
-            let work = scope.spawn(move || care::scrub(volume, path, how, pacer));
+            let (volume, pacer, bases) = (&volume, &pacer, &self.given.bases);
+            let work = scope.spawn(move || care::scrub((volume, path, bases), how, pacer));
             let mut bar = Reading::new();
             while !work.is_finished() {
                 bar.tick(pacer.read(), of);

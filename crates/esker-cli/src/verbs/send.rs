@@ -16,6 +16,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::images::CACHE_LEN;
 use crate::pack::Output;
 use crate::streams::{Paths, token};
+use crate::volumes::base::Given;
 use crate::volumes::{self, setting, snapshots};
 
 /// Send a snapshot of a volume, or how it differs from another one, as a stream.
@@ -44,6 +45,8 @@ pub struct Send {
     /// Go on behind what `esker receive --have` told
     #[arg(long, value_name = "TOKEN", value_parser = token)]
     from: Option<Mark>,
+    #[command(flatten)]
+    given: Given,
     /// none, lz4, zstd or zstd:LEVEL
     #[arg(long, value_name = "CODEC", default_value = "zstd", value_parser = setting)]
     compress: Setting,
@@ -85,7 +88,7 @@ impl Send {
             Failure::at(Exit::Usage, what, &self.source, "name one as VOLUME@NAME")
         })?;
         let options = Options::new(Cache::new(CACHE_LEN));
-        let volume = Arc::new(volumes::open(&path, options)?);
+        let volume = Arc::new(volumes::open_over(&path, &self.given.bases, options)?);
         let Some(output) = &self.output else {
             let out = std::io::stdout();
             if out.is_terminal() {

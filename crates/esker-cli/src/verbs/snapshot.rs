@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::units::size_shown;
+use crate::volumes::base::Given;
 use crate::volumes::is_volume;
 use crate::volumes::snapshots::{self, Edit, Request, change_shown, offline, online, rollback};
 
@@ -45,6 +46,8 @@ struct Target {
     /// A volume, or something in the mount of one
     #[arg(value_name = "VOLUME|MOUNT")]
     path: PathBuf,
+    #[command(flatten)]
+    given: Given,
     /// Print one line of JSON about the result
     #[arg(long)]
     json: bool,
@@ -120,8 +123,13 @@ enum What {
     },
 }
 
-fn ask(path: &Path, request: Request<'_>) -> Outcome<Value> {
-    if is_volume(path) { offline(path, request) } else { online(path, request) }
+fn ask(target: &Target, request: Request<'_>) -> Outcome<Value> {
+    let path = &target.path;
+    if is_volume(path) {
+        offline(path, &target.given.bases, request)
+    } else {
+        online(path, request)
+    }
 }
 
 impl Snapshot {
@@ -141,15 +149,15 @@ impl Snapshot {
     /// Does it.
     pub fn run(&self) -> Outcome {
         let (target, answer) = match &self.what {
-            What::Create { target, name } => (target, ask(&target.path, Request::Create(name))?),
-            What::List { target } => (target, ask(&target.path, Request::List)?),
-            What::Delete { target, name } => (target, ask(&target.path, Request::Delete(name))?),
+            What::Create { target, name } => (target, ask(target, Request::Create(name))?),
+            What::List { target } => (target, ask(target, Request::List)?),
+            What::Delete { target, name } => (target, ask(target, Request::Delete(name))?),
             What::Rollback { target, name, keep } => {
-                (target, rollback(&target.path, name, keep.as_deref())?)
+                (target, rollback((&target.path, &target.given.bases), name, keep.as_deref())?)
             }
             What::Rules { target, add, remove, largest } => {
                 let edit = Edit { add: add.clone(), remove: remove.clone(), largest: *largest };
-                (target, ask(&target.path, Request::Rules(edit))?)
+                (target, ask(target, Request::Rules(edit))?)
             }
             What::Diff { target, from, to } => return diff(target, from, to.as_deref()),
             What::Mount { target, name, dir } => return mount(target, name, dir),
@@ -165,7 +173,7 @@ impl Snapshot {
 
 /// Tells what changed.
 fn diff(target: &Target, from: &str, to: Option<&str>) -> Outcome {
-    let changes = snapshots::diff(&target.path, from, to)?;
+    let changes = snapshots::diff((&target.path, &target.given.bases), from, to)?;
     for Changed { path, how } in &changes.all {
         let ((letter, word), path) = (change_shown(how), shown(path));
         let before = if let How::Renamed(before) = how { Some(shown(before)) } else { None };
@@ -201,6 +209,9 @@ fn mount(target: &Target, name: &str, dir: &Path) -> Outcome {
     let own = std::env::current_exe().map_err(|error| failed(&error))?;
     let mut command = Command::new(own);
     command.arg("mount").args(target.json.then_some("--json")).arg(source).arg(dir);
+    for base in &target.given.bases {
+        command.arg("--base").arg(base);
+    }
     Err(failed(&command.exec()))
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::say;
 use crate::failure::{Outcome, path_shown};
 use crate::units::size_shown;
+use crate::volumes::base::Given;
 use crate::volumes::{self, ask, is_volume, report};
 
 /// Tell how a mount fares: how full it is, what was written and why, how long answers took. Or how a volume is used.
@@ -26,6 +27,8 @@ pub struct Stats {
     /// Something in a mount, or a volume that is not mounted
     #[arg(value_name = "MOUNT|VOLUME")]
     target: PathBuf,
+    #[command(flatten)]
+    given: Given,
     /// Tell it again and again
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     watch: Option<u64>,
@@ -54,7 +57,7 @@ impl Stats {
 
     fn ask(&self) -> Outcome<Value> {
         if is_volume(&self.target) {
-            let volume = volumes::look(&self.target)?;
+            let volume = volumes::look_over(&self.target, &self.given.bases)?;
             return Ok(report::stats(&self.target, &volume));
         }
         ask::ask_of(&self.target, &crate::stats::message(), NOTHING)

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use esker_image::{Depth, Finding, verify};
+use clap::Args;
+use esker_image::{Depth, Finding, verify_while};
 use esker_stone::cache::Cache;
 use esker_stone::hex;
 use esker_volume::limits::BASE_PATH_MAX;
@@ -19,6 +20,14 @@ use super::failure;
 use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::images::{self, Begin};
 use crate::log;
+
+/// Where the base of a volume may be, for verbs.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Given {
+    /// Where the image is that the volume lies on, if it is neither where it was nor beside the volume
+    #[arg(long = "base", value_name = "IMAGE")]
+    pub bases: Vec<PathBuf>,
+}
 
 /// Finds the base of a volume.
 pub struct Finder {
@@ -86,17 +95,40 @@ pub fn path(base: &Base) -> PathBuf {
     OsStr::from_bytes(&base.file).into()
 }
 
-/// What is wrong with an image that a volume lies on; nothing, and how it is called.
-pub fn check(base: &Base, given: &[PathBuf], cache: &Arc<Cache>) -> Outcome<Vec<String>> {
+/// What came of reading all of a base.
+#[derive(Default)]
+pub struct Checked {
+    /// Blocks that were read.
+    pub blocks: u64,
+    /// What is wrong, with the name of the image.
+    pub findings: Vec<String>,
+    /// `pace` wanted no more.
+    pub stopped: bool,
+}
+
+/// Bytes of the image that a volume lies on, where it was found.
+pub fn len(base: &Base) -> u64 {
+    path(base).metadata().map_or(0, |meta| meta.len())
+}
+
+/// Reads all of the image that a volume lies on, where it was found, as long as `pace` says of so many bytes that they
+/// may be read.
+pub fn scrub(base: &Base, given: &[PathBuf], pace: &dyn Fn(usize) -> bool) -> Outcome<Checked> {
     let file = path(base);
-    let image = images::open_with(&file, Begin(None), given, cache)?;
-    let report = verify(&image, Depth::Plain, &mut |_| {});
+    let image = images::open_with(&file, Begin(None), given, &images::cache())?;
+    let (mut read, mut goes_on) = (0, true);
+    let report = verify_while(&image, Depth::Plain, &mut |report| {
+        let len = usize::try_from(report.bytes - read).unwrap_or(usize::MAX);
+        (read, goes_on) = (report.bytes, pace(len));
+        goes_on
+    });
     let (name, hash) = (path_shown(&file), hex(&base.name));
     let told = |finding: &Finding| {
         let thing = images::thing_shown(&finding.thing);
         format!("the base image {name} ({hash}): {thing}: {}", finding.error)
     };
-    Ok(report.findings.iter().map(told).collect())
+    let findings = report.findings.iter().map(told).collect();
+    Ok(Checked { blocks: report.blocks, findings, stopped: !goes_on })
 }
 
 /// What to do about a volume of which only a part was laid over its base.

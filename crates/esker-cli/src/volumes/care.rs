@@ -16,6 +16,7 @@ use esker_volume::{Finding, Volume};
 use serde_json::{Value, json};
 
 use super::ask::refusal;
+use super::base::{self, Checked};
 use super::pacer::Pacer;
 use super::{Writable, failure};
 use crate::failure::{Exit, Failure, Outcome, shown};
@@ -90,17 +91,26 @@ fn busy(path: &Path) -> Failure {
     Failure::at(Exit::Failed, what, path, "try when less is written, or unmount it")
 }
 
-/// Scrubs; what came of it.
+/// Bytes that scrubbing reads in about, those of the base too.
+pub fn len<D: Device>(volume: &Volume<D>) -> u64 {
+    volume.scrub_len().saturating_add(volume.base().as_ref().map_or(0, base::len))
+}
+
+/// Scrubs, and reads the base below, which may be among these; what came of it.
 pub fn scrub<D: Device>(
-    volume: &Volume<D>,
-    path: &Path,
+    (volume, path, bases): (&Volume<D>, &Path, &[PathBuf]),
     (dry_run, restart): (bool, bool),
     pacer: &Pacer,
 ) -> Outcome<Value> {
     let pace = |len| pacer.pace(len);
     let how = Scrubbing { pace: &pace, mend: !dry_run, restart: restart || dry_run };
     match volume.scrub(&how) {
-        Ok(done) => Ok(scrubbed(&done, path, dry_run)),
+        Ok(mut done) => {
+            let base = volume.base().filter(|_| !done.stopped);
+            let found = base.map(|base| base::scrub(&base, bases, &pace)).transpose()?;
+            done.stopped |= found.as_ref().is_some_and(|found| found.stopped);
+            Ok(scrubbed(&done, found.unwrap_or_default(), (path, dry_run)))
+        }
         Err(ScrubError::NoRoom) => Err(busy(path)),
         Err(ScrubError::Volume(error)) => Err(failure(path, &error)),
     }
@@ -124,13 +134,14 @@ fn texts(findings: &[Finding]) -> (Vec<String>, u64) {
     some(findings.iter().map(ToString::to_string))
 }
 
-fn scrubbed(done: &Scrubbed, path: &Path, dry_run: bool) -> Value {
+fn scrubbed(done: &Scrubbed, base: Checked, (path, dry_run): (&Path, bool)) -> Value {
     let file = |(path, snapshot): &(Vec<u8>, Option<Vec<u8>>)| match snapshot {
         Some(name) => format!("{} in {}", shown(path), shown(name)),
         None => shown(path),
     };
+    let own = done.findings.iter().map(ToString::to_string);
     let ((findings, unlisted), (files, unlisted_files)) =
-        (texts(&done.findings), some(done.files.iter().map(file)));
+        (some(own.chain(base.findings)), some(done.files.iter().map(file)));
     json!({
         "volume": path.to_string_lossy(),
         "parts": done.parts,
@@ -139,6 +150,7 @@ fn scrubbed(done: &Scrubbed, path: &Path, dry_run: bool) -> Value {
         "damaged_superblocks": done.superblocks,
         "damaged_logs": done.logs,
         "blocks": done.blocks,
+        "base_blocks": base.blocks,
         "written": !dry_run,
         "resumed": done.resumed,
         "stopped": done.stopped,
@@ -173,10 +185,10 @@ impl Job {
         let gone = || Failure::at(Exit::Failed, "not mounted any more", path, "");
         let outcome = fs.upgrade().ok_or_else(gone).and_then(|fs| {
             let volume = fs.store().volume();
-            self.len.store(volume.scrub_len(), Ordering::Relaxed);
+            self.len.store(len(volume), Ordering::Relaxed);
             match self.work {
                 Work::Scrub { dry_run, restart, .. } => {
-                    scrub(volume, path, (dry_run, restart), &self.pacer)
+                    scrub((volume, path, &[]), (dry_run, restart), &self.pacer)
                 }
                 Work::Check => checked(volume, path, &self.pacer),
             }

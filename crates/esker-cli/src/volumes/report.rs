@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 
 use esker::store::View as _;
 use esker_stone::hex;
-use esker_volume::Volume;
 use esker_volume::device::FileDevice;
 use esker_volume::segments::Condition;
+use esker_volume::Volume;
 use serde_json::{Value, json};
 
 use super::{Writable, base, look_over};
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
-use crate::images;
 use crate::units::size_shown;
 
 /// A UUID as people write it.
@@ -216,8 +215,8 @@ pub fn check(path: &Path, bases: &[PathBuf], (full, json): (bool, bool)) -> (Vec
     };
     let mut findings: Vec<String> = volume.check().iter().map(ToString::to_string).collect();
     if let Some(base) = volume.base().filter(|_| full) {
-        match base::check(&base, bases, &images::cache()) {
-            Ok(own) => findings.extend(own),
+        match base::scrub(&base, bases, &|_| true) {
+            Ok(own) => findings.extend(own.findings),
             Err(failure) => return (findings, Err(failure)),
         }
     }

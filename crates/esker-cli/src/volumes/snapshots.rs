@@ -172,14 +172,14 @@ fn answer(
 }
 
 /// The same of a volume that nobody has mounted.
-pub fn offline(path: &Path, request: Request<'_>) -> Outcome<Value> {
+pub fn offline(path: &Path, bases: &[PathBuf], request: Request<'_>) -> Outcome<Value> {
     let write = match &request {
         Request::List => false,
         Request::Rules(edit) => !edit.is_empty(),
         Request::Create(_) | Request::Delete(_) => true,
     };
     let options = super::opening(path, write, &crate::options::Options::parse(&[], 1 << 30)?);
-    let volume = super::open(path, options)?;
+    let volume = super::open_over(path, bases, options)?;
     let done = answer(path, &volume, request, &|name| volume.create_snapshot(name));
     if write {
         // All is safe without it.
@@ -197,10 +197,14 @@ fn not_mounted(path: &Path, what: &str) -> Outcome {
 }
 
 /// Goes back to a snapshot of a volume that nobody has mounted; what was is a snapshot of the name `keep` then.
-pub fn rollback(path: &Path, name: &str, keep: Option<&str>) -> Outcome<Value> {
+pub fn rollback(
+    (path, bases): (&Path, &[PathBuf]),
+    name: &str,
+    keep: Option<&str>,
+) -> Outcome<Value> {
     not_mounted(path, "a mounted volume cannot go back")?;
     let options = super::opening(path, true, &crate::options::Options::parse(&[], 1 << 30)?);
-    let volume = super::open(path, options)?;
+    let volume = super::open_over(path, bases, options)?;
     let done = volume.snapshot(name).map_err(|error| refused(path, name, error)).and_then(|_| {
         if let Some(keep) = keep {
             volume.create_snapshot(keep).map_err(|error| refused(path, keep, error))?;
@@ -213,9 +217,9 @@ pub fn rollback(path: &Path, name: &str, keep: Option<&str>) -> Outcome<Value> {
 }
 
 /// What changed since a snapshot, until another one or now.
-pub fn diff(path: &Path, from: &str, to: Option<&str>) -> Outcome<Changes> {
+pub fn diff((path, bases): (&Path, &[PathBuf]), from: &str, to: Option<&str>) -> Outcome<Changes> {
     not_mounted(path, "snapshots of a mounted volume are not compared")?;
-    let volume = super::look(path)?;
+    let volume = super::look_over(path, bases)?;
     for name in [Some(from), to].into_iter().flatten() {
         volume.snapshot(name).map_err(|error| refused(path, name, error))?;
     }

@@ -11,4 +11,4 @@ mod verify;
 mod view;
 
 pub use image::{Image, Source, Stretch};
-pub use verify::{Depth, Finding, Report, Thing, verify};
+pub use verify::{Depth, Finding, Report, Thing, verify, verify_while};

@@ -86,9 +86,21 @@ pub struct Report {
 
 /// Checks an image, and of its bases what it uses. `tick` is told of every block.
 pub fn verify(image: &Image, depth: Depth, tick: &mut dyn FnMut(&Report)) -> Report {
+    verify_while(image, depth, &mut |report| {
+        tick(report);
+        true
+    })
+}
+
+/// The same, as long as `goes_on` says so of every block; then what was found until there.
+pub fn verify_while(
+    image: &Image,
+    depth: Depth,
+    goes_on: &mut dyn FnMut(&Report) -> bool,
+) -> Report {
     let (bad, borrowed) = (HashSet::new(), HashMap::new());
-    let report = Report::default();
-    let mut check = Check { image, depth, report, bad, borrowed, lies: false, tick };
+    let (report, lies, stopped) = (Report::default(), false, false);
+    let mut check = Check { image, depth, report, bad, borrowed, lies, goes_on, stopped };
     check.superblocks();
     if let Ok(root) = image.rest().superblock().root() {
         check.copies(&root);
@@ -96,6 +108,9 @@ pub fn verify(image: &Image, depth: Depth, tick: &mut dyn FnMut(&Report)) -> Rep
     check.tree(&image.root().layer, None);
     for (segment, top) in &image.root().indexes {
         check.tree(top, Some(*segment));
+    }
+    if check.stopped {
+        return check.report;
     }
     let tree = check.names();
     if let Err(error) = tree {
@@ -114,7 +129,9 @@ struct Check<'a> {
     borrowed: HashMap<(Hash, BlockName), bool>,
     /// Some block is decoded without an error, and to other bytes than were packed.
     lies: bool,
-    tick: &'a mut dyn FnMut(&Report),
+    goes_on: &'a mut dyn FnMut(&Report) -> bool,
+    /// It does not.
+    stopped: bool,
 }
 
 /// A directory that is being walked.
@@ -163,6 +180,9 @@ impl Check<'_> {
     fn tree(&mut self, top: &Top, segment: Option<u64>) {
         let mut pending = vec![(top.page, None, top.height, top.entries)];
         while let Some((page, base, level, entries)) = pending.pop() {
+            if self.stopped {
+                return;
+            }
             self.copies(&page);
             let thing = || Thing::Page { segment: page.segment, at: page.at, copy: 0 };
             let plain = match self.image.plain(&page, base.as_ref()) {
@@ -207,6 +227,9 @@ impl Check<'_> {
     fn blocks(&mut self, segment: u64, blocks: &Blocks) {
         for (slot, row) in blocks.iter() {
             let name = BlockName { segment, slot };
+            if self.stopped {
+                return;
+            }
             if let Err(error) = self.block(self.image, name, row) {
                 self.bad.insert(name);
                 self.find(Thing::Block(name), error);
@@ -220,7 +243,7 @@ impl Check<'_> {
     fn block(&mut self, image: &Image, name: BlockName, row: &BlockRow) -> Result<()> {
         self.report.blocks += 1;
         self.report.bytes += u64::from(row.stored);
-        (self.tick)(&self.report);
+        self.stopped |= !(self.goes_on)(&self.report);
         if self.depth == Depth::Stored {
             return image.rest().stored_block(name, row).map(drop);
         }
