@@ -172,7 +172,7 @@ fn every_verb_takes_a_base() {
     fs::write(small.join("file"), "another").expect("written");
     succeeds(&["pack", text(&small), "-o", &other]);
     let (at, out) = (format!("{disk}@one"), lab.path("out"));
-    let verbs: [(&[&str], &str); 15] = [
+    let verbs: [(&[&str], &str); 16] = [
         (&["scrub", &disk], "--base"),
         (&["snapshot", "list", &disk], "--base"),
         (&["snapshot", "create", &disk, "two"], "--base"),
@@ -188,6 +188,7 @@ fn every_verb_takes_a_base() {
         (&["dump", &disk, "tables"], "--base"),
         (&["label", &disk, "name"], "--base"),
         (&["resize", &disk, "--size", "300M"], "--base"),
+        (&["upgrade", &disk, "--meta-copies", "2"], "--base"),
     ];
     for (words, option) in verbs {
         // What is made of the volume has the base in it, or is not sound without it.

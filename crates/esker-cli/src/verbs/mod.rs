@@ -36,6 +36,7 @@ mod stats;
 mod sync;
 mod tree;
 mod umount;
+mod upgrade;
 mod wasi_link;
 
 use std::io::Write as _;
@@ -120,6 +121,7 @@ enum Verb {
     Resize(alter::Resize),
     Label(alter::Label),
     Tune(alter::Tune),
+    Upgrade(upgrade::Upgrade),
     Dump(dump::Dump),
     Bench(Box<bench::Bench>),
     #[command(hide = true)]
@@ -163,6 +165,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Resize(verb) => told(verb.json, verb.run()),
         Verb::Label(verb) => told(verb.json, verb.run()),
         Verb::Tune(verb) => told(verb.json, verb.run()),
+        Verb::Upgrade(verb) => told(verb.json, verb.run()),
         Verb::Dump(verb) => told(verb.json, verb.run()),
         Verb::Bench(verb) => told(verb.json(), verb.run()),
         Verb::NullServer(verb) => told(false, verb.run()),

@@ -8,7 +8,7 @@ use esker::store::View as _;
 use esker_stone::hex;
 use esker_volume::device::FileDevice;
 use esker_volume::segments::Condition;
-use esker_volume::Volume;
+use esker_volume::{Superblock, Volume};
 use serde_json::{Value, json};
 
 use super::{Writable, base, look_over};
@@ -131,6 +131,14 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
 const INCOMPATIBLE: [&str; 5] = ["snapshots", "rules", "base", "pages", "moved"];
 /// Those without which a volume may only be read, by their bits.
 const READ_COMPATIBLE: [&str; 1] = ["closed"];
+
+/// All features of a volume.
+pub fn features_of(shape: &Superblock) -> Vec<String> {
+    let mut all = features(shape.incompatible, &INCOMPATIBLE);
+    all.extend(features(shape.read_compatible, &READ_COMPATIBLE));
+    all.extend(features(shape.compatible, &[]));
+    all
+}
 
 /// The features that these flags stand for; those that are unknown by their numbers.
 fn features(flags: u64, known: &[&str]) -> Vec<String> {
