@@ -19,7 +19,8 @@
 //! | room.rs, fold.rs | how much more fits, and making room |
 //! | base.rs, lay.rs | an image below; laying a new volume over one |
 //! | choose.rs, migrate.rs | which segments are emptied while others write, and doing it |
-//! | recovery.rs, mkfs.rs, alter.rs, upgrade.rs | finding everything again; the first commit; another size or name; what newer versions write |
+//! | recovery.rs, mkfs.rs, alter.rs | finding everything again; the first commit; another size or name |
+//! | upgrade.rs | what newer versions write, for volumes of older ones |
 //! | recover/ | what is left of a volume that is damaged |
 //! | stream/ | a snapshot, or how two differ, sent and received |
 //! | recent.rs, stack.rs, whole.rs, view.rs | looking: in memory, in tables, at content, and as the knot asks |

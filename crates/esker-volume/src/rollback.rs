@@ -341,7 +341,7 @@ impl<D: Device> Volume<D> {
         let done = self.settle_by(log, &mut |settling, state, _| {
             let then = state.seen_by(row);
             let back = Back::new(settling.volume, state, &then, since);
-            settling.has_room(state, back.cost())?;
+            settling.has_room(&back)?;
             settling.back(&back, row)
         });
         let Err(error) = done else {
@@ -361,13 +361,16 @@ impl<D: Device> Volume<D> {
 }
 
 impl<D: Device> Settling<'_, D> {
-    /// Whether so many bytes of tables fit beside what is kept back.
-    fn has_room(&self, state: &State, bytes: u64) -> Result<()> {
-        let volume = self.volume;
+    /// Whether the tables that have to be written fit beside what is kept back, and the root holds what may follow: those
+    /// of then have rows besides those of now, which snapshots may have.
+    fn has_room(&self, back: &Back<'_, D>) -> Result<()> {
+        let (volume, state, bytes) = (self.volume, back.now.state, back.cost());
         // What is left of a segment, and the root.
         let more = bytes.div_ceil(volume.filled()).saturating_add(2);
         let kept = volume.kept_back(state).saturating_add(SPARE) as u64;
-        let fits = volume.segments().free() as u64 > kept.saturating_add(more);
+        let segments = volume.segments();
+        let fits = segments.free() as u64 > kept.saturating_add(more)
+            && volume.root_has_room((state, &segments), &back.then.state.tables);
         if fits { Ok(()) } else { Err(Error::NoSpace) }
     }
 }

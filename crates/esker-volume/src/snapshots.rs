@@ -27,6 +27,7 @@ use crate::room::{NEVER, SPARE};
 use crate::root;
 use crate::rows::{Numbers, Refs};
 use crate::rules::{Occasion, Rules};
+use crate::segments::Segments;
 use crate::stack::{Stack, State};
 use crate::volume::Volume;
 
@@ -448,13 +449,22 @@ impl<D: Device> Volume<D> {
         let all = tables.map(|table| table.bytes).fold(0, u64::saturating_add);
         let more = all.saturating_sub(state.shared_bytes()).div_ceil(self.shape.segment_room);
         let more = usize::try_from(more).unwrap_or(usize::MAX);
-        // Each table that it shares may become one that only it has: the root must hold them all.
-        let shared = state.tables.iter().filter(|table| is_shared(table));
-        let rows: usize = shared.map(|table| table.key.len() + ROW_LEN).sum();
-        let root = root::encode(&state, &segments, self.writing().measure()).len();
-        let fits = (PartHead::SIZE + root + rows + ROOT_SPARE) as u64 <= self.shape.segment_room;
+        let fits = self.root_has_room((&state, &segments), &state.tables);
         let kept = self.kept_back(&state).saturating_add(SPARE);
         fits && segments.free() > kept.saturating_add(more)
+    }
+
+    /// Whether the root holds all that may come. Each of these tables, that a snapshot is to share, may become one that
+    /// only snapshots have.
+    pub(crate) fn root_has_room(
+        &self,
+        (state, segments): (&State, &Segments),
+        tables: &[TableRow],
+    ) -> bool {
+        let shared = tables.iter().filter(|table| is_shared(table));
+        let rows: usize = shared.map(|table| table.key.len() + ROW_LEN).sum();
+        let root = root::encode(state, segments, self.writing().measure()).len();
+        (PartHead::SIZE + root + rows + ROOT_SPARE) as u64 <= self.shape.segment_room
     }
 
     /// Frees blocks that are kept and that no snapshot needs any more, some with each commit; others commit between.

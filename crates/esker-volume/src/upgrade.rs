@@ -222,7 +222,8 @@ impl<D: Device> Volume<D> {
         if what.second_copy { self.forget_single(&log) } else { Ok(()) }
     }
 
-    /// Superblocks that say that there is one copy are taken away: whoever finds one first would not look for the others.
+    /// Superblocks that say that there is one copy are taken away: whoever finds one first would not look for the
+    /// others.
     fn forget_single(&self, log: &Log) -> Result<()> {
         if self.device.geometry().zones.is_some() {
             // They went on in the other stretch of each pair, since the zone of the second copy was empty.

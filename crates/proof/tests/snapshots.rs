@@ -379,6 +379,24 @@ fn there_must_be_room_to_go_back() {
     assert_eq!(print(&own), Ok(few));
 }
 
+/// Snapshots of a volume that nobody changes cost a row of the root each, and no table.
+#[test]
+fn snapshots_without_changes_cost_no_table() {
+    let device = Arc::new(Ram::new(SIZE));
+    let mut churn = Churn::new(&device);
+    (0..500).for_each(|_| churn.create(400).expect("room"));
+    churn.fs.sync().expect("a sync");
+    churn.home().create_snapshot("s0").expect("a snapshot");
+    let (blocks, begin) = churn.live();
+    for number in 1..100 {
+        churn.home().create_snapshot(&format!("s{number}")).expect("a snapshot");
+    }
+    let (now, tables) = churn.live();
+    println!("{begin} bytes of tables with one, {tables} with a hundred");
+    assert_eq!(now, blocks);
+    assert!(tables <= begin + 99 * 200, "{tables} bytes, {begin} with one");
+}
+
 /// A volume that is full, and has snapshots, takes whatever only takes away, and gives back what a snapshot held.
 #[test]
 fn a_full_volume_gives_its_snapshots_back() {
