@@ -7,6 +7,7 @@
 
 mod data;
 mod disk;
+mod latency;
 mod subject;
 pub mod table;
 mod work;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 pub use data::{Data, next};
 pub use disk::{Disk, Traffic};
+pub use latency::Latency;
 pub use subject::Subject;
 pub use work::{Act, Work};
 
@@ -52,6 +54,8 @@ pub struct Cost {
     pub seconds: f64,
     /// Of those, what the work itself took.
     pub busy: f64,
+    /// What writes took, where that was looked at.
+    pub latency: Option<Latency>,
     /// How often it asked for all to be safe; the unmount is not counted.
     pub syncs: u64,
     /// Bytes that `df` says are taken, just before the unmount.
@@ -149,5 +153,5 @@ fn cost(
     target.stop()?;
     let seconds = begin.elapsed().as_secs_f64();
     let traffic = disk.settled()?.since(&before);
-    Ok(Cost { traffic, seconds, busy, syncs: done.syncs, used: done.used })
+    Ok(Cost { traffic, seconds, busy, syncs: done.syncs, used: done.used, latency: done.latency })
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::super::packing::table::megabytes;
-use super::{Act, Cost, Report, Row, Work};
+use super::{Act, Cost, Latency, Report, Row, Work};
 
 /// Conditions, notes, and a table for each work.
 pub fn markdown(report: &Report) -> String {
@@ -32,7 +32,10 @@ fn table(work: &Work, rows: &[Row], text: &mut String) {
     let _ = writeln!(text, "\n### {work}\n");
     let logical = acts.iter().map(|&act| (act, work.logical(act))).filter(|(_, bytes)| *bytes > 0);
     let logical = logical.map(|(act, bytes)| format!("{act} {:.2} MB", megabytes(bytes)));
-    let _ = writeln!(text, "Written by the program: {}.\n", logical.collect::<Vec<_>>().join(", "));
+    let logical: Vec<_> = logical.collect();
+    if !logical.is_empty() {
+        let _ = writeln!(text, "Written by the program: {}.\n", logical.join(", "));
+    }
     text.push_str("| |");
     for act in &acts {
         let _ = match act {
@@ -49,6 +52,9 @@ fn table(work: &Work, rows: &[Row], text: &mut String) {
                 text,
                 " {act}: a second | MB | requests | flushes | KB of each | requests of each |"
             ),
+            Act::Fresh | Act::Aged => {
+                write!(text, " {act}: a second | median, ms | p99.9, ms | longest, ms |")
+            }
             _ => write!(text, " {act}: MB | requests | flushes | MB read | s |"),
         };
     }
@@ -68,6 +74,7 @@ const fn columns(act: Act) -> usize {
         Act::Read => 3,
         Act::Transact | Act::Overwrite => 7,
         Act::Sync => 6,
+        Act::Fresh | Act::Aged => 4,
         _ => 5,
     }
 }
@@ -77,6 +84,11 @@ fn cells(work: &Work, act: Act, cost: &Cost, text: &mut String) {
     let (it, seconds) = (&cost.traffic, cost.seconds);
     if act == Act::Read {
         let _ = write!(text, " {:.2} | {} | {seconds:.1} |", megabytes(it.read), it.reads);
+        return;
+    }
+    if let Some(Latency { rate, median, last_of_1000, longest }) = cost.latency {
+        let all = [median, last_of_1000, longest].map(|seconds| seconds * 1e3);
+        let _ = write!(text, " {rate:.0} | {:.3} | {:.2} | {:.1} |", all[0], all[1], all[2]);
         return;
     }
     if act == Act::Sync {
@@ -112,9 +124,15 @@ pub fn json(report: &Report) -> Value {
 
 fn row_json(row: &Row) -> Value {
     let acts = row.acts.iter().map(|(act, cost)| {
-        let Cost { traffic, seconds, busy, syncs, used } = cost;
+        let Cost { traffic, seconds, busy, latency, syncs, used } = cost;
+        let latency = latency.map(|it| {
+            json!({
+                "rate": it.rate, "median": it.median, "p99.9": it.last_of_1000,
+                "longest": it.longest,
+            })
+        });
         let told = json!({
-            "traffic": traffic.json(), "seconds": seconds, "busy": busy, "syncs": syncs, "used": used,
+            "traffic": traffic.json(), "seconds": seconds, "busy": busy, "latency": latency, "syncs": syncs, "used": used,
             "logical": row.work.logical(*act), "transactions": row.work.transactions(),
         });
         (act.to_string(), told)

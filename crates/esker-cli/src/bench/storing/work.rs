@@ -12,6 +12,7 @@ use rustix::fs::{fdatasync, statvfs, syncfs};
 
 use super::super::stop;
 use super::data::{BLOCK, Data, next};
+use super::latency::{Latency, Writer};
 use crate::failure::{Exit, Failure, Outcome, shown};
 use crate::units::{parse_count, parse_size, size_shown};
 
@@ -40,6 +41,8 @@ pub enum Work {
     Overwrite { blocks: u64 },
     /// Blocks at random places of files, one for each of so many threads, each synced by itself.
     Synced { threads: u64 },
+    /// Blocks of a file written over at a steady pace, on a fresh file system and on one that is full and old.
+    Latency,
     /// Small transactions of SQLite, with a write-ahead log or a journal.
     Sqlite { wal: bool },
 }
@@ -56,6 +59,12 @@ pub enum Act {
     Overwrite,
     Sync,
     Transact,
+    /// Writing at a pace, on what is fresh.
+    Fresh,
+    /// Filling it and writing it over for long; it is not told.
+    Age,
+    /// Writing at a pace, on what is full and old.
+    Aged,
 }
 
 /// What an act can tell of itself.
@@ -64,6 +73,8 @@ pub struct Done {
     pub syncs: u64,
     /// Bytes that are taken.
     pub used: u64,
+    /// What writes took, where that was looked at.
+    pub latency: Option<Latency>,
 }
 
 impl Work {
@@ -73,13 +84,14 @@ impl Work {
             "sqlite-wal" => Some(Self::Sqlite { wal: true }),
             "sqlite-delete" => Some(Self::Sqlite { wal: false }),
             "synced" => Some(Self::Synced { threads: 1 }),
+            "latency" => Some(Self::Latency),
             "overwrite" => Some(Self::Overwrite { blocks: (512 << 20) / BLOCK as u64 }),
             _ => Self::sized(word),
         };
         parsed.ok_or_else(|| {
             let what = format!("no such work: {}", shown(word.as_bytes()));
             let remedy = "give SIZExFILES as in 16Kx10, SIZExFILES/pass, overwrite[:SIZE], \
-                          synced[:THREADS], sqlite-wal or sqlite-delete; sizes in whole blocks of 4K";
+                          synced[:THREADS], latency, sqlite-wal or sqlite-delete; sizes in whole blocks of 4K";
             Failure::new(Exit::Usage, what, remedy)
         })
     }
@@ -130,6 +142,7 @@ impl Work {
             Self::Files { .. } => vec![Act::Create, Act::Read, Act::Update, Act::Delete],
             Self::Overwrite { .. } => vec![Act::Prepare, Act::Overwrite],
             Self::Synced { .. } => vec![Act::Prepare, Act::Sync],
+            Self::Latency => vec![Act::Prepare, Act::Fresh, Act::Age, Act::Aged],
             Self::Sqlite { .. } => vec![Act::Prepare, Act::Transact],
         }
     }
@@ -163,18 +176,19 @@ impl Work {
 
     /// Does it below `dir`.
     pub fn run(&self, act: Act, data: Data, dir: &Path) -> io::Result<Done> {
-        let mut doer = Doer { dir, data, root: File::open(dir)?, syncs: 0 };
+        let mut doer = Doer { dir, data, root: File::open(dir)?, syncs: 0, latency: None };
         match self {
             Self::Files { blocks, count, each_pass } => {
                 doer.files(act, *blocks, *count, *each_pass)?;
             }
             Self::Overwrite { blocks } => doer.overwrite(act, *blocks)?,
             Self::Synced { threads } => doer.synced(act, *threads)?,
+            Self::Latency => doer.paced(act)?,
             Self::Sqlite { wal } => doer.sqlite(act, *wal)?,
         }
         let stat = statvfs(dir)?;
         let used = stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize);
-        Ok(Done { syncs: doer.syncs, used })
+        Ok(Done { syncs: doer.syncs, used, latency: doer.latency })
     }
 }
 
@@ -188,6 +202,7 @@ struct Doer<'a> {
     data: Data,
     root: File,
     syncs: u64,
+    latency: Option<Latency>,
 }
 
 impl Doer<'_> {
@@ -315,6 +330,19 @@ impl Doer<'_> {
         Ok(())
     }
 
+    fn paced(&mut self, act: Act) -> io::Result<()> {
+        let path = self.dir.join("file");
+        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        let mut writer = Writer::new(&file, self.data)?;
+        match act {
+            Act::Prepare => writer.begin()?,
+            Act::Age => writer.age()?,
+            _ => self.latency = Some(writer.measure()?),
+        }
+        self.syncs += writer.syncs;
+        Ok(())
+    }
+
     fn sqlite(&mut self, act: Act, wal: bool) -> io::Result<()> {
         let journal = if wal { "WAL" } else { "DELETE" };
         let mut words = format!("PRAGMA journal_mode={journal};PRAGMA synchronous=FULL;\n");
@@ -341,7 +369,7 @@ impl Doer<'_> {
 impl Act {
     /// It has figures of its own.
     pub fn is_told(self) -> bool {
-        self != Self::Prepare
+        !matches!(self, Self::Prepare | Self::Age)
     }
 }
 
@@ -355,6 +383,9 @@ impl fmt::Display for Act {
             Self::Delete => "delete",
             Self::Overwrite => "overwrite",
             Self::Sync => "sync",
+            Self::Fresh => "fresh",
+            Self::Age => "age",
+            Self::Aged => "full and old",
             Self::Transact => "transact",
         })
     }
@@ -375,6 +406,9 @@ impl fmt::Display for Work {
             Self::Synced { threads } => {
                 let who = if *threads == 1 { "thread" } else { "threads" };
                 write!(f, "{threads} {who}, each block of 4 KiB synced by itself")
+            }
+            Self::Latency => {
+                f.write_str("Blocks of 4 KiB at half the rate that can be kept up, synced every 32")
             }
             Self::Sqlite { wal } => {
                 let journal = if *wal { "a write-ahead log" } else { "a rollback journal" };
