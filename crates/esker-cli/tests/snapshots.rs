@@ -112,9 +112,11 @@ fn a_volume_goes_back_to_a_snapshot() {
     fails(&["snapshot", "rollback", &disk, "before"], 1, &["in use by", "is mounted on", "mnt"]);
     fails(&["snapshot", "diff", &mnt, "before"], 1, &["mounted volume", "unmount it"]);
     succeeds(&["umount", &mnt]);
-    let told = ["+ /new", "c /f", "r /old -> /moved", "only in before"];
+    let told = ["+ /new", "c /f", "r /old -> /moved", "only in before", "before gives back"];
     fails(&["snapshot", "diff", &disk, "before"], 7, &told);
-    let lines = ["\"from\":\"/old\"", "\"change\":\"renamed\"", "\"changes\":3", "\"after\":"];
+    let freed = format!("\"freed\":{}", listed(&disk)[0]["bytes"]);
+    let lines =
+        ["\"from\":\"/old\"", "\"change\":\"renamed\"", "\"changes\":3", "\"after\":", &freed];
     fails(&["snapshot", "diff", &disk, "before", "--json"], 7, &lines);
     fails(&["snapshot", "diff", &disk, "never"], 1, &["no snapshot", "never"]);
     fails(&["snapshot", "rollback", &disk, "never"], 1, &["no snapshot", "snapshot list"]);

@@ -85,7 +85,7 @@ enum What {
         keep: Option<String>,
     },
     /// Tell what changed since one: - is gone, + is new, r is renamed, c has other content, m other attributes, t is
-    /// of another type
+    /// of another type; and what deleting it would give back
     Diff {
         #[command(flatten)]
         target: Target,
@@ -173,7 +173,7 @@ impl Snapshot {
 
 /// Tells what changed.
 fn diff(target: &Target, from: &str, to: Option<&str>) -> Outcome {
-    let changes = snapshots::diff((&target.path, &target.given.bases), from, to)?;
+    let (changes, freed) = snapshots::diff((&target.path, &target.given.bases), from, to)?;
     for Changed { path, how } in &changes.all {
         let ((letter, word), path) = (change_shown(how), shown(path));
         let before = if let How::Renamed(before) = how { Some(shown(before)) } else { None };
@@ -189,10 +189,12 @@ fn diff(target: &Target, from: &str, to: Option<&str>) -> Outcome {
     let (before, after) = (changes.before, changes.after);
     if target.json {
         let count = changes.all.len();
-        say(&json!({ "changes": count, "before": before, "after": after }).to_string());
+        let told = json!({ "changes": count, "before": before, "after": after, "freed": freed });
+        say(&told.to_string());
     } else if !changes.all.is_empty() {
         let (before, after) = (size_shown(before), size_shown(after));
         say(&format!("{before} of content is only in {from}, {after} only in what came after it"));
+        say(&format!("deleting {from} gives back {}", size_shown(freed)));
     }
     let same = changes.all.is_empty();
     if same { Ok(()) } else { Err(Failure { exit: Exit::Different, text: String::new() }) }

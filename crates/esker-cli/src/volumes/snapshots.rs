@@ -216,15 +216,22 @@ pub fn rollback(
     done.map(|()| json!({ "now": name, "kept": keep }))
 }
 
-/// What changed since a snapshot, until another one or now.
-pub fn diff((path, bases): (&Path, &[PathBuf]), from: &str, to: Option<&str>) -> Outcome<Changes> {
+/// What changed since a snapshot, until another one or now; and how many bytes become free when it is deleted.
+pub fn diff(
+    (path, bases): (&Path, &[PathBuf]),
+    from: &str,
+    to: Option<&str>,
+) -> Outcome<(Changes, u64)> {
     not_mounted(path, "snapshots of a mounted volume are not compared")?;
     let volume = super::look_over(path, bases)?;
     for name in [Some(from), to].into_iter().flatten() {
         volume.snapshot(name).map_err(|error| refused(path, name, error))?;
     }
     let moments = (Moment::Snapshot(from), to.map_or(Moment::Now, Moment::Snapshot));
-    volume.changes(moments).map_err(|error| refused(path, from, error))
+    let changes = volume.changes(moments).map_err(|error| refused(path, from, error))?;
+    let held = volume.held_by_snapshots().map_err(|error| failure(path, &error))?;
+    let own = held.iter().find(|(row, _)| row.name == from.as_bytes());
+    Ok((changes, own.map_or(0, |(_, held)| held.blocks + held.tables)))
 }
 
 /// The letter and the word for what changed.
