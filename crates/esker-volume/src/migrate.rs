@@ -160,8 +160,7 @@ impl<D: Device> Volume<D> {
         let more = written.saturating_mul(pressure) / EVEN;
         let owed = log.moving.owed.saturating_add(more);
         log.moving.owed = if pressure == 0 { 0 } else { owed.min(OWED * self.shape.segment_room) };
-        let most = MOST.0.saturating_mul(written).saturating_add(MOST.1);
-        let mut left = most.min(OWED * self.shape.segment_room);
+        let mut left = MOST.0.saturating_mul(written).saturating_add(MOST.1);
         while left >= LEAST {
             match self.move_some(log, left) {
                 Ok(0) => break,

@@ -31,9 +31,9 @@ Work (WORK; all of the first three, overwrite and both of sqlite where none is n
                              a block of each written anew, removed; synced at the end of each
   SIZExFILES/pass            the same, synced after each pass, and all blocks written anew
   overwrite[:SIZE]           random blocks of a file, one for each 64 KiB of it, synced every 32
-  synced[:THREADS]           random blocks of 4 KiB, each synced by itself, by so many threads at a time
-  latency                    how long a write of 4 KiB takes at half the rate that can be kept up, on a
-                             fresh file system, and on one 90 % full that was written over five times
+  synced[:THREADS]           random blocks of 4 KiB, each synced by itself, by so many threads
+  latency                    how long a write of 4 KiB takes at half the rate that is kept up, on a
+                             fresh file system, and on one 90 % full and written over five times
   sqlite-wal sqlite-delete   1500 and 200 small transactions (by the program sqlite3)
 
 Examples:

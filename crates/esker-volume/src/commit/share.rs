@@ -85,6 +85,10 @@ impl<D: Device> Writer<'_, D> {
         }
         let known = self.volume.known.as_ref()?;
         let place = known.lock().unwrap_or_else(PoisonError::into_inner).find(hash)?;
+        // Of a block that this commit lets go of bytes are told again for it to become free.
+        if self.refs.get(&place.block).is_some_and(|&change| change < 0) {
+            return None;
+        }
         let stack = self.volume.stack(self.state);
         if stack.refs(place.block).ok()?.bytes == 0 {
             return None;

@@ -132,7 +132,8 @@ fn row_json(row: &Row) -> Value {
             })
         });
         let told = json!({
-            "traffic": traffic.json(), "seconds": seconds, "busy": busy, "latency": latency, "syncs": syncs, "used": used,
+            "traffic": traffic.json(), "seconds": seconds, "busy": busy, "latency": latency,
+            "syncs": syncs, "used": used,
             "logical": row.work.logical(*act), "transactions": row.work.transactions(),
         });
         (act.to_string(), told)
