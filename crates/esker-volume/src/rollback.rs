@@ -361,8 +361,8 @@ impl<D: Device> Volume<D> {
 }
 
 impl<D: Device> Settling<'_, D> {
-    /// Whether the tables that have to be written fit beside what is kept back, and the root holds what may follow: those
-    /// of then have rows besides those of now, which snapshots may have.
+    /// Whether the tables that have to be written fit beside what is kept back, and the root holds what may follow:
+    /// those of then have rows besides those of now, which snapshots may have.
     fn has_room(&self, back: &Back<'_, D>) -> Result<()> {
         let (volume, state, bytes) = (self.volume, back.now.state, back.cost());
         // What is left of a segment, and the root.
