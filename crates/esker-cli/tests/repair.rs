@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use common::can_mount;
 use common::lab::{Lab, fails, run, succeeds, told};
 use esker_volume::Superblock;
-use esker_volume::part::{LOG, PartHead};
+use esker_volume::part::{LOG, PartHead, TABLES};
 use serde_json::Value;
 
 /// Bytes of a file that nothing makes shorter.
@@ -167,4 +167,46 @@ fn a_snapshot_is_taken_out() {
     succeeds(&["recover", &format!("{disk}@before"), "-o", &out]);
     assert_eq!(fs::read(format!("{out}/d1/f4")).expect("it is out"), noise(4, 30_000));
     fails(&["recover", &format!("{disk}@other"), "-o", &out], 6, &["no snapshot of this name"]);
+}
+
+/// A volume on an image that lies elsewhere is repaired with it, and not touched without it.
+#[test]
+fn a_base_is_wanted_before_anything_is_written() {
+    let lab = Lab::new(&["tree", "base", "elsewhere"]);
+    let (disk, image, away) = (lab.path("disk.vol"), lab.path("b.esker"), lab.path("elsewhere/b"));
+    fs::write(lab.path("base/below"), noise(99, 40_000)).expect("written");
+    succeeds(&["pack", &lab.path("base"), "-o", &image]);
+    succeeds(&["mkfs", &disk, "--size", "16M", "--segment", "256K", "--base", &image]);
+    fs::rename(&image, &away).expect("it moves");
+    let before = fs::read(&disk).expect("it reads");
+    fails(&["check", "--repair", &disk], 4, &["b.esker", "--base"]);
+    let done = repaired(&["--base", &away, &disk]);
+    assert!(done["sound"] == true && done["written"] == false, "{done}");
+    assert!(fs::read(&disk).expect("it reads") == before, "it was written");
+    // Damage to the tables: what is left is put together, on the same image.
+    let mut bytes = before;
+    let units = || (0..bytes.len()).step_by(512);
+    let all: Vec<_> = units().filter_map(|at| Superblock::parse(&bytes[at..]).ok()).collect();
+    let root = |own: &Superblock| {
+        u64::from(own.root_physical) * own.segment_len + own.root_at - PartHead::SIZE as u64
+    };
+    let roots: Vec<_> = all.iter().filter(|own| own.root_at > 0).map(root).collect();
+    let is_table = |at: &usize| {
+        let head = PartHead::parse(&bytes[*at..], &all[0].uuid);
+        head.is_some_and(|head| head.kind == TABLES) && !roots.contains(&(*at as u64))
+    };
+    let tables: Vec<_> = units().filter(is_table).collect();
+    assert!(!tables.is_empty(), "no tables");
+    for at in tables {
+        bytes[at + PartHead::SIZE + 20] ^= 1;
+    }
+    fs::write(&disk, &bytes).expect("damage");
+    fails(&["check", "--repair", &disk], 4, &["--base"]);
+    assert!(fs::read(&disk).expect("it reads") == bytes, "it was written");
+    let done = repaired(&["--base", &away, &disk]);
+    assert!(done["rebuilt"] == true && done["written"] == true, "{done}");
+    succeeds(&["check", "--base", &away, &disk]);
+    // The row that said so is lost: it is known from an older table.
+    let below = run(&["cat", "--base", &away, &format!("{disk}:/below.older")]);
+    assert!(below.stdout == noise(99, 40_000), "{}", told(&below));
 }

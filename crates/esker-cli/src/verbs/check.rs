@@ -125,7 +125,7 @@ impl Check {
         let (dry_run, keep_older, drop_snapshots) =
             (self.dry_run, self.keep_older, self.drop_snapshots);
         let wanted = Wanted { dry_run, keep_older, drop_snapshots };
-        let done = repair::run(&self.image, wanted)?;
+        let done = repair::run(&self.image, &self.opening.bases, wanted)?;
         if self.json {
             say(&done.json(&self.image, wanted).to_string());
         } else {

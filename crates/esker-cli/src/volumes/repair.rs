@@ -7,17 +7,19 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use esker_stone::cache::Cache;
 use esker_stone::superblock::MAGIC;
 use esker_volume::device::FileDevice;
 use esker_volume::recover::{RepairError, Repaired, Repairing, repair};
-use esker_volume::scrub::{Scrubbing, mend_root};
-use esker_volume::{Options, Volume, open};
+use esker_volume::scrub::{ScrubError, Scrubbing, mend_root};
+use esker_volume::{Bases, Error, Options, open};
 use serde_json::{Value, json};
 
-use super::{IMAGE, device, failure};
+use super::base::{self, Finder};
+use super::{IMAGE, device};
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
 use crate::images;
 use crate::units::size_shown;
@@ -44,28 +46,76 @@ pub struct Done {
     findings: Vec<String>,
 }
 
-fn options(write: bool) -> Options {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Options { write, threads, ..Options::new(Cache::new(images::CACHE_LEN)) }
+/// A volume that nobody has mounted, and where its base may be.
+struct Patient<'a> {
+    path: &'a Path,
+    device: FileDevice,
+    bases: &'a [PathBuf],
+    finder: Arc<Finder>,
+    cache: Arc<Cache>,
 }
 
-/// What could be made again, and whether that is all that is wrong; `None`: it cannot be opened.
-fn scrubbed(device: &FileDevice, mend: bool) -> Option<(u64, bool)> {
-    let root = mend_root(device, mend).ok()?;
-    let volume = open(device, options(mend)).ok()?;
-    let how = Scrubbing { mend, ..Scrubbing::all(&|_| true) };
-    let done = volume.scrub(&how).ok()?;
-    if mend {
-        // All is safe without it.
-        let _ = volume.close();
+/// Whether what is left may be put together where this is wrong; whatever else is wrong, nothing is written.
+const fn is_repaired(error: &Error) -> bool {
+    match error {
+        Error::Damaged(_) | Error::Device(_) | Error::NoSpace => true,
+        Error::Stone(error) => !matches!(error, esker_stone::Error::Unsupported(_)),
+        _ => false,
     }
-    Some((done.again() + u64::from(root), done.findings.is_empty() && done.unnamed == 0))
 }
 
-fn refused(path: &Path, error: RepairError) -> Failure {
+impl<'a> Patient<'a> {
+    fn new(path: &'a Path, bases: &'a [PathBuf], write: bool) -> Outcome<Self> {
+        let cache = Cache::new(images::CACHE_LEN);
+        let finder = Finder::new(path, bases, &cache);
+        Ok(Self { path, device: device(path, write)?, bases, finder, cache })
+    }
+
+    fn options(&self, write: bool) -> Options {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let bases = Some(Arc::clone(&self.finder) as Arc<dyn Bases>);
+        Options { write, threads, bases, ..Options::new(Arc::clone(&self.cache)) }
+    }
+
+    fn scrub(&self, mend: bool) -> Result<(u64, bool), ScrubError> {
+        let root = mend_root(&self.device, mend)?;
+        let volume = open(&self.device, self.options(mend))?;
+        let how = Scrubbing { mend, ..Scrubbing::all(&|_| true) };
+        let done = volume.scrub(&how)?;
+        if mend {
+            // All is safe without it.
+            let _ = volume.close();
+        }
+        Ok((done.again() + u64::from(root), done.findings.is_empty() && done.unnamed == 0))
+    }
+
+    /// What could be made again, and whether that is all that is wrong; `None`: it cannot be opened.
+    fn scrubbed(&self, mend: bool) -> Outcome<Option<(u64, bool)>> {
+        match self.scrub(mend) {
+            Ok(done) => Ok(Some(done)),
+            Err(ScrubError::Volume(error)) if !is_repaired(&error) => {
+                Err(self.finder.failure(&error))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// What is wrong with the volume and its base.
+    fn check(&self) -> Outcome<Vec<String>> {
+        let volume = open(&self.device, self.options(false));
+        let volume = volume.map_err(|error| self.finder.failure(&error))?;
+        let mut findings: Vec<_> = volume.check().iter().map(ToString::to_string).collect();
+        if let Some(base) = volume.base() {
+            findings.extend(base::scrub(&base, self.bases, &|_| true)?.findings);
+        }
+        Ok(findings)
+    }
+}
+
+fn refused(path: &Path, finder: &Finder, error: RepairError) -> Failure {
     let recover = "`esker recover` takes out what is left";
     match error {
-        RepairError::Volume(error) => failure(path, &error),
+        RepairError::Volume(error) => finder.failure(&error),
         RepairError::Snapshots(names) if names.is_empty() => {
             let what = "there were snapshots, which are lost with the root";
             Failure::at(Exit::Damaged, what, path, "--drop-snapshots repairs it without them")
@@ -82,30 +132,28 @@ fn refused(path: &Path, error: RepairError) -> Failure {
     }
 }
 
-/// Repairs a volume that nobody has mounted.
-pub fn run(path: &Path, wanted: Wanted) -> Outcome<Done> {
-    let device = device(path, !wanted.dry_run)?;
+/// Repairs a volume that nobody has mounted; its base may be among these.
+pub fn run(path: &Path, bases: &[PathBuf], wanted: Wanted) -> Outcome<Done> {
+    let patient = Patient::new(path, bases, !wanted.dry_run)?;
     let mut done = Done::default();
-    let mut state = scrubbed(&device, false);
+    let mut state = patient.scrubbed(false)?;
     if !wanted.dry_run && state.is_none_or(|(again, _)| again > 0) {
         let before = state.map_or(0, |(again, _)| again);
-        state = scrubbed(&device, true).map(|(again, all)| (again.max(before), all));
+        state = patient.scrubbed(true)?.map(|(again, all)| (again.max(before), all));
     }
     let whole = state.is_some_and(|(again, whole)| {
         done.again = again;
         whole
     });
-    if whole {
-        return Ok(done);
+    if !whole {
+        let (keep_older, drop_snapshots) = (wanted.keep_older, wanted.drop_snapshots);
+        let how = Repairing { write: !wanted.dry_run, keep_older, drop_snapshots };
+        let rebuilt = repair(&patient.device, patient.options(false), how);
+        let rebuilt = rebuilt.map_err(|error| refused(patient.path, &patient.finder, error))?;
+        done.rebuilt = Some(rebuilt);
     }
-    let (keep_older, drop_snapshots) = (wanted.keep_older, wanted.drop_snapshots);
-    let how = Repairing { write: !wanted.dry_run, keep_older, drop_snapshots };
-    let rebuilt = repair(&device, options(false), how).map_err(|error| refused(path, error))?;
-    done.rebuilt = Some(rebuilt);
-    if !wanted.dry_run {
-        let volume: Volume<_> =
-            open(&device, options(false)).map_err(|error| failure(path, &error))?;
-        done.findings = volume.check().iter().map(ToString::to_string).collect();
+    if whole || !wanted.dry_run {
+        done.findings = patient.check()?;
     }
     Ok(done)
 }
@@ -113,6 +161,11 @@ pub fn run(path: &Path, wanted: Wanted) -> Outcome<Done> {
 impl Done {
     /// Nothing was wrong.
     pub const fn is_sound(&self) -> bool {
+        self.is_kept() && self.findings.is_empty()
+    }
+
+    /// There was nothing that repairing helps against.
+    const fn is_kept(&self) -> bool {
         self.again == 0 && self.rebuilt.is_none()
     }
 
@@ -139,7 +192,7 @@ impl Done {
         json!({
             "volume": path.to_string_lossy(),
             "sound": self.is_sound(),
-            "written": !wanted.dry_run && !self.is_sound(),
+            "written": !wanted.dry_run && !self.is_kept(),
             "made_again": self.again,
             "rebuilt": self.rebuilt.is_some(),
             "inodes": own.inodes,

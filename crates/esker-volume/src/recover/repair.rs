@@ -279,7 +279,10 @@ fn write<D: Device>(
     }
     let first = segments.take(Condition::Log).ok_or(Error::NoSpace)?;
     let log = log(superblock, home, (first, next));
-    let volume = Volume::with(device, options, log, (segments, state));
+    let bases = options.bases.clone();
+    let mut volume = Volume::with(device, options, log, (segments, state));
+    // Whoever opens it then will want it.
+    volume.find_base(bases.as_deref())?;
     let mut log = volume.log();
     volume.leave_others(&log)?;
     log.segment = volume.begin(first, Condition::Log)?;
