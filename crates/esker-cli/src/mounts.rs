@@ -7,11 +7,14 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use esker_fuse::mount::{MountEntry, MountError};
+use esker_fuse::handler::Handler;
+use esker_fuse::mount::{MountEntry, MountError, examine};
+use esker_fuse::{MountOptions, converse, mount};
 use rustix::io::Errno;
 
-use crate::failure::{Exit, Failure, os_shown, shown};
+use crate::failure::{Exit, Failure, Outcome, os_shown, shown};
 
 /// What the door says about a mount point, with our exit status.
 pub fn failure(error: &MountError) -> Failure {
@@ -29,6 +32,24 @@ pub fn failure(error: &MountError) -> Failure {
         _ => Exit::Failed,
     };
     Failure::new(exit, error.to_string(), "")
+}
+
+/// Mounts on an empty directory, and answers the kernel in the foreground until that is unmounted.
+pub fn answer<H: Handler + 'static>(
+    dir: &Path,
+    options: &MountOptions,
+    handler: Arc<H>,
+) -> Outcome {
+    let unable = |error: MountError| failure(&error);
+    let dir = examine(dir, options).map_err(unable)?;
+    let (device, mounted) = mount(&dir, options).map_err(unable)?;
+    let stopped = |error: &dyn std::fmt::Display| {
+        Failure::at(Exit::Failed, &format!("cannot serve the kernel: {error}"), &dir, "")
+    };
+    let running = converse(device, handler, options);
+    let ended = running.map_err(|error| stopped(&error))?.join();
+    drop(mounted);
+    ended.map_err(|error| stopped(&error))
 }
 
 /// The path without symlinks and relative parts, also when a dead file system is mounted there.

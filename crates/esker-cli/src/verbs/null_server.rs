@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use esker_fuse::mount::examine;
-use esker_fuse::{Null, converse, mount};
+use esker_fuse::Null;
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::Outcome;
 use crate::mounts;
 use crate::options::Options;
 use crate::units::ram;
@@ -27,16 +26,7 @@ impl NullServer {
     /// Serves.
     pub fn run(&self) -> Outcome {
         let options = Options::parse(&self.options, ram())?.mount;
-        let unable = |error: esker_fuse::MountError| mounts::failure(&error);
-        let dir = examine(&self.dir, &options).map_err(unable)?;
-        let (device, mounted) = mount(&dir, &options).map_err(unable)?;
         let null = Null::new(options.timeouts, !options.no_xattr);
-        let running = converse(device, Arc::new(null), &options);
-        let failure = |error: &dyn std::fmt::Display| {
-            Failure::at(Exit::Failed, &format!("cannot serve the kernel: {error}"), &dir, "")
-        };
-        let ended = running.map_err(|error| failure(&error))?.join();
-        drop(mounted);
-        ended.map_err(|error| failure(&error))
+        mounts::answer(&self.dir, &options, Arc::new(null))
     }
 }
