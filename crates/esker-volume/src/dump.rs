@@ -13,12 +13,12 @@ use crate::delta::Delta;
 use crate::device::Device;
 use crate::error::{Damage, Error, Result};
 use crate::limits::{SUPERBLOCK_STEP, SUPERBLOCKS_MAX};
-use crate::log::next_page;
+use crate::log::places_behind;
 use crate::merge::rows;
 use crate::part::{LOG, MOVED, PartHead};
 use crate::recent::END;
 use crate::segments::Physical;
-use crate::superblock::{PAGES, Superblock};
+use crate::superblock::Superblock;
 use crate::volume::Volume;
 
 /// What is shown.
@@ -143,13 +143,12 @@ impl<D: Device> Volume<D> {
     /// The part behind one that ends here: right there, or at the next page, and what was left in the gap is of an
     /// earlier life.
     fn head_behind(&self, physical: Physical, end: u64) -> Result<Option<PartHead>> {
-        let right = self.head_at(physical, end)?;
-        let next = next_page(end);
-        if self.shape.incompatible & PAGES == 0 || next == end {
-            return Ok(right);
+        let mut heads = Vec::new();
+        for at in places_behind(&self.shape, end) {
+            heads.extend(self.head_at(physical, at)?);
         }
         let life = |head: &PartHead| (head.segment, head.sequence, Reverse(head.at));
-        Ok(right.into_iter().chain(self.head_at(physical, next)?).max_by_key(life))
+        Ok(heads.into_iter().max_by_key(life))
     }
 
     fn dump_parts(&self, each: &mut dyn FnMut(String)) -> Result<()> {

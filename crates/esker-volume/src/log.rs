@@ -317,9 +317,15 @@ fn behind(end: u64, len: u64) -> u64 {
     if end + len > next { next } else { end }
 }
 
-/// Where else a part may go on behind one that ends here.
-pub(crate) const fn next_page(end: u64) -> u64 {
+const fn next_page(end: u64) -> u64 {
     end.next_multiple_of(UNIT_MAX as u64)
+}
+
+/// Where the part behind one that ends here may begin: right there, and with parts at pages at the next one.
+pub(crate) fn places_behind(shape: &Superblock, end: u64) -> impl Iterator<Item = u64> {
+    let next = next_page(end);
+    let paged = shape.incompatible & PAGES != 0 && next > end;
+    std::iter::once(end).chain(paged.then_some(next))
 }
 
 /// Whether another segment may help against this.

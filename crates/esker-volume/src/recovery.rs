@@ -12,7 +12,7 @@ use crate::error::{Damage, Error, Result};
 use crate::limits::{
     NEXT, NUMBER_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX,
 };
-use crate::log::{Good, Log, hold, named, next_page};
+use crate::log::{Good, Log, hold, named, places_behind};
 use crate::migrate::Moving;
 use crate::part::{LOG, MAGIC, PartHead};
 use crate::root;
@@ -20,7 +20,7 @@ use crate::rows::Begun;
 use crate::segments::{Condition, Physical, Segment, Segments};
 use crate::settle::idle;
 use crate::stack::State;
-use crate::superblock::{PAGES, Superblock};
+use crate::superblock::Superblock;
 use crate::volume::{Options, Volume};
 
 /// Bytes that are looked at together around the end of the log.
@@ -179,8 +179,7 @@ impl<D: Device> Walk<'_, D> {
     /// The next part, wherever it is.
     fn step(&self) -> Result<Option<(usize, Part)>> {
         let (physical, segment, at, next) = self.end();
-        let paged = self.superblock.incompatible & PAGES != 0 && next_page(at) > at;
-        for at in std::iter::once(at).chain(paged.then(|| next_page(at))) {
+        for at in places_behind(&self.superblock, at) {
             let behind = self.part_at(physical, at)?;
             if let Some(found) = behind.filter(|(_, part)| part.head.segment == segment) {
                 return Ok(Some(found));
