@@ -1,12 +1,19 @@
 //! Bytes that can be packed as well as their kind says, each block another.
 
 use std::fmt;
+use std::io::{self, Write};
+use std::ops::Range;
 
+use super::super::stop;
 use crate::failure::{Exit, Failure, Outcome, shown};
 
 /// What files are written in, in bytes.
 pub const BLOCK: usize = 4096;
+/// Blocks that are written over between two syncs.
+pub const WRITES_A_SYNC: u64 = 32;
 const TILE: usize = 64;
+/// Whether to stop is asked every so many blocks.
+const BLOCKS_A_LOOK: u64 = 1 << 12;
 
 /// How much of what is written can be spared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +49,19 @@ impl Data {
         let mut tile = [0; TILE];
         fill(&mut state, &mut tile);
         tiles.chunks_mut(TILE).for_each(|chunk| chunk.copy_from_slice(&tile));
+    }
+
+    /// Makes a file longer by as many blocks as there are numbers.
+    pub fn fill(self, file: &mut impl Write, numbers: Range<u64>) -> io::Result<()> {
+        let mut block = [0; BLOCK];
+        for number in numbers {
+            self.block(number, &mut block);
+            file.write_all(&block)?;
+            if number.is_multiple_of(BLOCKS_A_LOOK) {
+                stop::check()?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 //! Above: `work`. Invariant: what a write waits for because the one before it was late is counted too.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,10 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{fdatasync, fstatvfs};
 
 use super::super::stop;
-use super::data::{BLOCK, Data, next};
+use super::data::{BLOCK, Data, WRITES_A_SYNC, next};
 
-/// Every so many writes end with a sync, which counts as a part of that write.
-const WRITES_A_SYNC: u64 = 32;
 /// How long the rate is sought that can be kept up, and how long half of it is held.
 const FULL_SPEED: Duration = Duration::from_secs(5);
 const HALF_SPEED: Duration = Duration::from_secs(15);
@@ -70,15 +68,10 @@ impl<'a> Writer<'a> {
     }
 
     fn append(&mut self, blocks: u64) -> io::Result<()> {
-        let mut block = [0; BLOCK];
-        for number in self.blocks..self.blocks + blocks {
-            self.data.block(number, &mut block);
-            self.file.write_all_at(&block, number * BLOCK as u64)?;
-            if number.is_multiple_of(1 << 12) {
-                stop::check()?;
-            }
-        }
-        self.blocks += blocks;
+        let (mut file, end) = (self.file, self.blocks + blocks);
+        file.seek(SeekFrom::End(0))?;
+        self.data.fill(&mut file, self.blocks..end)?;
+        self.blocks = end;
         self.sync()
     }
 
@@ -87,7 +80,7 @@ impl<'a> Writer<'a> {
         Ok(fdatasync(self.file)?)
     }
 
-    /// One block anywhere.
+    /// One block anywhere; the sync that ends every so many of them counts as a part of the last.
     fn write(&mut self) -> io::Result<()> {
         let mut block = [0; BLOCK];
         self.written += 1;

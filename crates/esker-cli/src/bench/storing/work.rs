@@ -11,13 +11,11 @@ use std::thread;
 use rustix::fs::{fdatasync, statvfs, syncfs};
 
 use super::super::stop;
-use super::data::{BLOCK, Data, next};
+use super::data::{BLOCK, Data, WRITES_A_SYNC, next};
 use super::latency::{Latency, Writer};
 use crate::failure::{Exit, Failure, Outcome, shown};
 use crate::units::{parse_count, parse_size, size_shown};
 
-/// Writes of an overwriting between two syncs.
-const WRITES_A_SYNC: u64 = 32;
 /// An overwriting has one write for so many bytes of the file.
 const BYTES_A_WRITE: u64 = 64 << 10;
 /// Transactions of a database, without and with a journal that is deleted each time.
@@ -274,15 +272,11 @@ impl Doer<'_> {
     }
 
     fn overwrite(&mut self, act: Act, blocks: u64) -> io::Result<()> {
-        let mut block = [0; BLOCK];
         if act == Act::Prepare {
-            let mut file = File::create_new(self.dir.join("file"))?;
-            for number in 0..blocks {
-                self.data.block(number, &mut block);
-                file.write_all(&block)?;
-            }
+            self.data.fill(&mut File::create_new(self.dir.join("file"))?, 0..blocks)?;
             return self.sync();
         }
+        let mut block = [0; BLOCK];
         let file = OpenOptions::new().write(true).open(self.dir.join("file"))?;
         let mut state = blocks;
         for number in 1..=writes(blocks) {
@@ -299,13 +293,9 @@ impl Doer<'_> {
 
     fn synced(&mut self, act: Act, threads: u64) -> io::Result<()> {
         if act == Act::Prepare {
-            let mut block = [0; BLOCK];
             for thread in 0..threads {
-                let mut file = File::create_new(self.file(thread))?;
-                for number in 0..SYNCED_BLOCKS {
-                    self.data.block(thread * SYNCED_BLOCKS + number, &mut block);
-                    file.write_all(&block)?;
-                }
+                let own = thread * SYNCED_BLOCKS..(thread + 1) * SYNCED_BLOCKS;
+                self.data.fill(&mut File::create_new(self.file(thread))?, own)?;
             }
             return self.sync();
         }
