@@ -231,7 +231,7 @@ impl<V: View + ?Sized> Told<'_, V> {
         &self,
         ino: Ino,
         (at, end): (u64, u64),
-        borrowed: &[Piece],
+        (borrowed, buffer): (&[Piece], &mut Vec<u8>),
         to: &mut dyn Sink,
     ) -> Result<u64> {
         let next = borrowed.partition_point(|piece| piece.end <= at);
@@ -244,11 +244,11 @@ impl<V: View + ?Sized> Told<'_, V> {
                 return Ok(shared);
             }
         }
-        let mut buffer = vec![0; len.min(CHUNK as u64) as usize];
-        if self.view.read(ino, at, &mut buffer)? != buffer.len() {
+        buffer.resize(len.min(CHUNK as u64) as usize, 0);
+        if self.view.read(ino, at, buffer)? != buffer.len() {
             return Err(Error::Io.into());
         }
-        to.bytes(ino, at, &buffer)?;
+        to.bytes(ino, at, buffer)?;
         Ok(buffer.len() as u64)
     }
 
@@ -260,7 +260,7 @@ impl<V: View + ?Sized> Told<'_, V> {
         (borrowed, hide): (&[Piece], bool),
         to: &mut dyn Sink,
     ) -> Result<()> {
-        let mut at = start;
+        let (mut at, mut buffer) = (start, Vec::new());
         let until = end.min(size);
         while at < until {
             let data = self.view.next_data(ino, at)?;
@@ -271,7 +271,7 @@ impl<V: View + ?Sized> Told<'_, V> {
             }
             at = run.0;
             while at < run.1 {
-                at += self.tell_data(ino, (at, run.1), borrowed, to)?;
+                at += self.tell_data(ino, (at, run.1), (borrowed, &mut buffer), to)?;
             }
         }
         if end > until && hide {
