@@ -8,7 +8,7 @@ use esker_stone::rows::inodes::Inode;
 use esker_stone::{Setting, cache::Cache};
 
 use crate::commit::{Sink, Source};
-use crate::device::Device;
+use crate::device::{Device, Geometry};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{
     SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX,
@@ -93,6 +93,19 @@ fn used(device: &impl Device, uuid: [u8; 16]) -> (u64, u64) {
     }
 }
 
+/// Whether parts of a new volume begin at pages where that is better. Nothing is left out of a zone.
+pub(crate) const fn begins_at_pages(unit: u32, geometry: &Geometry) -> bool {
+    unit < UNIT_MAX && geometry.zones.is_none()
+}
+
+/// Whether as many zones may be active as are written to, with so many copies of what everything hangs from.
+pub(crate) fn suffices(geometry: &Geometry, copies: u32) -> Result<()> {
+    if geometry.zones.is_some_and(|zones| (1..copies + OPEN).contains(&zones.active)) {
+        return Err(Error::Setting("the device allows too few zones to be active at a time"));
+    }
+    Ok(())
+}
+
 fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
     let geometry = device.geometry();
     let (segment_len, segment_room) = match geometry.zones {
@@ -109,9 +122,7 @@ fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
     if count > SEGMENTS_MAX {
         return Err(Error::Setting("the device is too large for segments of this length"));
     }
-    if geometry.zones.is_some_and(|zones| (1..making.copies + OPEN).contains(&zones.active)) {
-        return Err(Error::Setting("the device allows too few zones to be active at a time"));
-    }
+    suffices(&geometry, making.copies)?;
     let home = 2 * making.copies;
     let (sequence, segment) = used(device, making.uuid);
     Ok(Superblock {
@@ -121,8 +132,7 @@ fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
         segment_len,
         segment_room,
         unit: geometry.unit,
-        // Nothing is left out of a zone.
-        incompatible: if geometry.unit < UNIT_MAX && geometry.zones.is_none() { PAGES } else { 0 },
+        incompatible: if begins_at_pages(geometry.unit, &geometry) { PAGES } else { 0 },
         block_len: making.block_len,
         codec: making.setting.codec.number().into(),
         level: making.setting.level.cast_unsigned(),

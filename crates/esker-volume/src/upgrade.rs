@@ -12,10 +12,10 @@ use esker_stone::rows::tables::TableRow;
 use crate::commit::{Sink, Source};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::limits::{COPIES_MAX, SUPERBLOCK_STEP, UNIT_MAX};
+use crate::limits::{COPIES_MAX, SUPERBLOCK_STEP};
 use crate::log::Log;
 use crate::merge::Fresh;
-use crate::mkfs::OPEN;
+use crate::mkfs::{begins_at_pages, suffices};
 use crate::parity::parity_len;
 use crate::part::PartHead;
 use crate::room::{Carried, SPARE};
@@ -77,13 +77,10 @@ impl<D: Device> Volume<D> {
         if copies.is_some_and(|copies| !(shape.copies..=COPIES_MAX).contains(&copies)) {
             return Err(Error::Setting("a second copy is not taken away again"));
         }
-        let most = COPIES_MAX + OPEN;
-        if second_copy && geometry.zones.is_some_and(|zones| (1..most).contains(&zones.active)) {
-            return Err(Error::Setting("the device allows too few zones to be active at a time"));
+        if second_copy {
+            suffices(&geometry, COPIES_MAX)?;
         }
-        // Nothing is left out of a zone.
-        let pages =
-            shape.incompatible & PAGES == 0 && shape.unit < UNIT_MAX && geometry.zones.is_none();
+        let pages = shape.incompatible & PAGES == 0 && begins_at_pages(shape.unit, &geometry);
         Ok(Upgrade { pages, second_copy })
     }
 
