@@ -147,8 +147,8 @@ fn finish(
 ) -> Result<()> {
     let own = source::stat(to, new)?;
     if (own.st_uid, own.st_gid) != (stat.st_uid, stat.st_gid) {
-        let owner = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
-        let (owner, group) = (Some(owner.0), Some(owner.1));
+        let (owner, group) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
+        let (owner, group) = (Some(owner), Some(group));
         rustix::fs::chownat(to, new, owner, group, AtFlags::SYMLINK_NOFOLLOW)?;
     }
     let there = way(to, new);
