@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 
 use esker::Ino;
+use esker_stone::hex;
 use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
 
@@ -20,6 +21,24 @@ use crate::recent::END;
 use crate::segments::Physical;
 use crate::superblock::Superblock;
 use crate::volume::Volume;
+
+/// A superblock field by field: numbers as such, hashes and names for machines in hexadecimal.
+fn shown(superblock: &Superblock) -> String {
+    let bytes = superblock.encode();
+    let fields = Superblock::FIELDS
+        .iter()
+        .filter(|(_, name, _)| !matches!(*name, "magic" | "reserved" | "end"));
+    let each = fields.map(|&(at, name, len)| {
+        let own = &bytes[at..at + len];
+        let value = match name {
+            "label" => format!("{:?}", String::from_utf8_lossy(own).trim_end_matches('\0')),
+            _ if len > 8 => hex(own),
+            _ => own.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)).to_string(),
+        };
+        format!("{name} {value}")
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +141,7 @@ impl<D: Device> Volume<D> {
                 self.device
                     .read(self.place(Physical(stretch)) + step * SUPERBLOCK_STEP, &mut bytes)?;
                 if let Ok(found) = Superblock::parse(&bytes) {
-                    each(format!("stretch {stretch}, step {step}: {found:?}"));
+                    each(format!("stretch {stretch}, step {step}: {}", shown(&found)));
                 }
             }
         }
@@ -213,7 +232,7 @@ impl<D: Device> Volume<D> {
             let mut bytes = vec![0; SUPERBLOCK_STEP as usize];
             self.device.read(self.place(physical) + at, &mut bytes)?;
             match Superblock::parse(&bytes) {
-                Ok(found) => each(format!("{found:?}")),
+                Ok(found) => each(shown(&found)),
                 Err(_) => each("no superblock".to_owned()),
             }
             return Ok(());
