@@ -10,7 +10,7 @@ use std::path::Path;
 use common::lab::{Lab, fails, succeeds};
 use common::picture::picture;
 use common::rich::rich_tree;
-use common::{can_mount, text};
+use common::{can_mount, noise, text};
 use serde_json::Value;
 
 /// Everything in a volume, a snapshot or an image.
@@ -22,23 +22,13 @@ fn shown(lab: &Lab, what: &str) -> BTreeMap<String, String> {
     seen
 }
 
-/// A file that does not compress, so that what is copied is seen.
-fn noise(len: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as u8
-    };
-    (0..len).map(|_| next()).collect()
-}
-
 const LEN: usize = 8 << 20;
 
 /// An image with all sorts of things and a large file, and a volume over it.
 fn over() -> (Lab, String, String) {
     let lab = Lab::new(&["mnt", "look", "far"]);
     let tree = rich_tree(&lab.0);
-    fs::write(tree.join("large"), noise(LEN)).expect("written");
+    fs::write(tree.join("large"), noise(9, LEN)).expect("written");
     let (image, disk) = (lab.path("tree.esker"), lab.path("disk.vol"));
     succeeds(&["pack", text(&tree), "-o", &image, "--level", "2"]);
     succeeds(&["mkfs", &disk, "--size", "256M", "--base", &image]);
@@ -79,7 +69,7 @@ fn an_image_becomes_a_volume_and_an_image_again() {
     assert_eq!(shown(&lab, &disk), changed);
     succeeds(&["check", &disk]);
     assert!(used(&disk) < 1 << 20, "more than what changed is stored");
-    let mut wanted = noise(7 << 20);
+    let mut wanted = noise(9, 7 << 20);
     wanted[5 << 20..][..24].copy_from_slice(b"in the middle of a piece");
     let read = common::esker(["cat", &format!("{disk}:/large")]);
     assert!(read.stdout == wanted, "other bytes");
@@ -112,7 +102,7 @@ fn a_stream_carries_what_lies_in_the_base() {
     succeeds(&["receive", &other, &stream]);
     fs::remove_file(&image).expect("not needed any more");
     let read = common::esker(["cat", &format!("{other}:/large")]);
-    assert!(read.stdout == noise(LEN), "other bytes");
+    assert!(read.stdout == noise(9, LEN), "other bytes");
 }
 
 #[test]
@@ -138,7 +128,7 @@ fn a_base_that_is_not_there_or_another_is_named() {
     let (out, again) = (lab.path("out"), lab.path("again"));
     fails(&["recover", &disk, "-o", &out], 6, &["is another one", "large"]);
     fails(&["recover", &disk, "-o", &again, "--base", &moved], 5, &["--specials"]);
-    assert!(fs::read(lab.path("again/large")).expect("read") == noise(LEN), "other bytes");
+    assert!(fs::read(lab.path("again/large")).expect("read") == noise(9, LEN), "other bytes");
 
     succeeds(&["tune", &disk, "--base", &moved]);
     let told: Value = serde_json::from_str(&succeeds(&["info", &disk, "--json"])).expect("JSON");

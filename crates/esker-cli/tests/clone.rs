@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
-use common::can_mount;
 use common::lab::{Lab, fails, succeeds};
+use common::{can_mount, noise};
 use serde_json::Value;
 
 fn written(mnt: &str) -> (u64, u64) {
@@ -20,23 +20,14 @@ fn written(mnt: &str) -> (u64, u64) {
     (own("blocks"), own("shared"))
 }
 
-fn noise(len: usize, seed: u32) -> Vec<u8> {
-    let mut state = seed;
-    let step = |_| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 24) as u8
-    };
-    (0..len).map(step).collect()
-}
-
 fn tree(dir: &str) {
     fs::create_dir_all(format!("{dir}/sub/empty")).expect("made");
     for number in 0..40 {
-        fs::write(format!("{dir}/sub/f{number}"), noise(100 << 10, number)).expect("written");
+        fs::write(format!("{dir}/sub/f{number}"), noise(number, 100 << 10)).expect("written");
     }
     let mut holes = fs::File::create(format!("{dir}/holes")).expect("made");
     holes.seek(SeekFrom::Start(3 << 20)).expect("sought");
-    holes.write_all(&noise(40_000, 99)).expect("written");
+    holes.write_all(&noise(99, 40_000)).expect("written");
     holes.set_len(9 << 20).expect("longer");
     holes.set_modified(UNIX_EPOCH + Duration::from_secs(1_234_567)).expect("set");
     fs::write(format!("{dir}/small"), "in its inode").expect("written");
@@ -115,7 +106,7 @@ fn a_clone_is_exact_and_writes_no_blocks() {
     succeeds(&["check", &disk]);
     succeeds(&["mount", &disk, &mnt]);
     let bytes = fs::read(format!("{tree_dir}/sub/f3")).expect("read");
-    assert!(bytes == noise(100 << 10, 3), "the source is what it was");
+    assert!(bytes == noise(3, 100 << 10), "the source is what it was");
     succeeds(&["clone", &format!("{tree_dir}/holes"), &format!("{mnt}/one")]);
     same(Path::new(&format!("{tree_dir}/holes")), Path::new(&format!("{mnt}/one")));
     fs::remove_dir_all(&tree_dir).expect("removed");

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::lab::{Lab, fails, run, succeeds, told};
-use common::{ESKER, can_mount, within_seconds};
+use common::{ESKER, can_mount, noise, within_seconds};
 use serde_json::Value;
 
 fn json(words: &[&str]) -> Value {
@@ -29,17 +29,6 @@ fn lab(more: &[&str]) -> (Lab, String, String) {
     succeeds(&[&["mkfs", &disk, "--size", "64M"], more].concat());
     succeeds(&["mount", &disk, &mnt]);
     (lab, disk, mnt)
-}
-
-fn noise(seed: u64, len: u64) -> Vec<u8> {
-    let mut state = 2 * seed + 1;
-    let next = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..len).map(next).collect()
 }
 
 /// Writes files and takes them away until it is done.

@@ -6,22 +6,11 @@ mod common;
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 
-use common::can_mount;
 use common::lab::{Lab, fails, run, succeeds, told};
+use common::{can_mount, noise};
 use esker_volume::Superblock;
 use esker_volume::part::{LOG, PartHead, TABLES};
 use serde_json::Value;
-
-/// Bytes of a file that nothing makes shorter.
-fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed;
-    let step = |_| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    (0..len).map(step).collect()
-}
 
 /// A volume of twenty files.
 fn volume(lab: &Lab, flags: &[&str]) -> String {

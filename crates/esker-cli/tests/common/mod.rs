@@ -113,6 +113,17 @@ pub fn done(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Bytes that nothing makes shorter, others for another seed.
+pub fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed;
+    let step = |_| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..len).map(step).collect()
+}
+
 /// A path as an argument.
 pub fn text(path: &Path) -> &str {
     path.to_str().unwrap()
