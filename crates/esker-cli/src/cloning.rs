@@ -106,7 +106,7 @@ pub fn clone(from: &Path, to: &Path) -> Outcome<Tally> {
         links: HashMap::new(),
         flagged: Vec::new(),
         tally: Tally::default(),
-        progress: Progress::new(None),
+        progress: Progress::new("cloning", None),
     };
     let done = cloner.all(&dir, &name).and_then(|()| cloner.show(&last));
     done.map_err(|errno| {
@@ -211,7 +211,7 @@ impl Cloner {
         if stat.st_dev != self.device {
             return Err(Errno::XDEV);
         }
-        self.progress.tick(&self.tally, 0);
+        self.progress.tick(self.tally.seen(), 0);
         let inside = self.inside(self.levels.len());
         let own = PathBuf::from(source::os(&self.name)).join(&inside);
         let own = CString::new(own.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
@@ -276,7 +276,7 @@ impl Cloner {
                     return rustix::fs::ftruncate(to, size);
                 }
                 self.tally.bytes += done as u64;
-                self.progress.tick(&self.tally, 0);
+                self.progress.tick(self.tally.seen(), 0);
                 at += done as u64;
             }
         }

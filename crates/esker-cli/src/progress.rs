@@ -1,19 +1,23 @@
 //! A progress bar on what takes longer than a second, on a terminal only.
 
 use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::import::Tally;
-
 /// Quicker work shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is looked how much was read.
+const LOOK: Duration = Duration::from_millis(100);
 /// Between two looks at the clock.
 const STRIDE: u32 = 64;
 
-/// Shows how far the filling is.
+/// Shows how far it is with what goes through files.
 pub struct Progress {
+    what: &'static str,
     began: Instant,
     total: Option<u64>,
     terminal: bool,
@@ -22,21 +26,21 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of a source of `total` bytes, where that is known.
-    pub fn new(total: Option<u64>) -> Self {
+    /// Of doing this with a source of `total` bytes, where that is known.
+    pub fn new(what: &'static str, total: Option<u64>) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        Self { began: Instant::now(), total, terminal, calls: 0, bar: None }
+        Self { what, began: Instant::now(), total, terminal, calls: 0, bar: None }
     }
 
-    /// So much is there, after `read` bytes of the source.
-    pub fn tick(&mut self, tally: &Tally, read: u64) {
+    /// So many files and bytes are there, after `read` bytes of the source.
+    pub fn tick(&mut self, (files, bytes): (u64, u64), read: u64) {
         self.calls = self.calls.wrapping_add(1);
         if !self.terminal || !self.calls.is_multiple_of(STRIDE) || self.began.elapsed() < PATIENCE {
             return;
         }
-        let bar = self.bar.get_or_insert_with(|| start(self.total));
-        bar.set_position(if self.total.is_some() { read } else { tally.bytes });
-        bar.set_message(format!("{} files", tally.files));
+        let bar = self.bar.get_or_insert_with(|| start(self.what, self.total));
+        bar.set_position(if self.total.is_some() { read } else { bytes });
+        bar.set_message(format!("{files} files"));
     }
 
     /// Takes the bar away.
@@ -90,14 +94,32 @@ impl Drop for Reading {
     }
 }
 
-fn start(total: Option<u64>) -> ProgressBar {
-    let (bar, template) = match total {
-        Some(total) => {
-            (ProgressBar::new(total), "filling {bar:30} {bytes}/{total_bytes} {eta} {msg}")
-        }
-        None => (ProgressBar::new_spinner(), "filling {spinner} {bytes} {bytes_per_sec} {msg}"),
+/// Does what reads a device, and shows meanwhile how far the `counter` of that is on its way to so many bytes.
+pub fn while_reading<T>((counter, of): (&AtomicU64, u64), work: impl FnOnce() -> T) -> T {
+    let mut bar = Reading::new();
+    if !bar.terminal {
+        return work();
+    }
+    thread::scope(|scope| {
+        // Whatever becomes of the work, its end of the channel is gone then.
+        let (end, ended) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                bar.tick(counter.load(Ordering::Relaxed), of);
+            }
+        });
+        let done = work();
+        drop(end);
+        done
+    })
+}
+
+fn start(what: &str, total: Option<u64>) -> ProgressBar {
+    let (bar, rest) = match total {
+        Some(total) => (ProgressBar::new(total), "{bar:30} {bytes}/{total_bytes} {eta} {msg}"),
+        None => (ProgressBar::new_spinner(), "{spinner} {bytes} {bytes_per_sec} {msg}"),
     };
-    match ProgressStyle::with_template(template) {
+    match ProgressStyle::with_template(&format!("{what} {rest}")) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }

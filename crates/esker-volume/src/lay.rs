@@ -65,6 +65,8 @@ struct Laying<'a, D> {
     numbers: Numbers,
     /// Inodes with more names than one that were met.
     linked: HashSet<Ino>,
+    /// Told how many inodes there are so far.
+    tick: &'a mut dyn FnMut(u64),
 }
 
 impl<D: Device> Laying<'_, D> {
@@ -128,6 +130,7 @@ impl<D: Device> Laying<'_, D> {
     fn inode(&mut self, ino: Ino, attr: Attr) -> Result<()> {
         self.numbers.next_ino = self.numbers.next_ino.max(ino.0.saturating_add(1));
         self.numbers.inodes += 1;
+        (self.tick)(self.numbers.inodes);
         let has_bytes = matches!(attr.kind, Kind::File | Kind::Symlink) && attr.size > 0;
         let is_short = attr.size <= INLINE_LEN || attr.kind == Kind::Symlink;
         let mut inline = Vec::new();
@@ -182,12 +185,13 @@ impl<D: Device> Laying<'_, D> {
 }
 
 impl<D: Device> Volume<D> {
-    /// Lays a new volume over a base: it shows what that shows, and holds only what changes from then on.
+    /// Lays a new volume over a base: it shows what that shows, and holds only what changes from then on. `tick` is told
+    /// how many inodes there are so far.
     ///
     /// # Errors
     /// `Setting` for a volume that is not new, and for files that are too large; `NoSpace`; what the base, and the
     /// device, say. The volume is of no use then.
-    pub fn lay_over(&mut self, below: Below) -> Result<()> {
+    pub fn lay_over(&mut self, below: Below, tick: &mut dyn FnMut(u64)) -> Result<()> {
         let is_new = self.base().is_none() && self.numbers().inodes == 1;
         if !is_new || below.base.name == UNFINISHED {
             return Err(Error::Setting("only a new volume can be laid over a base"));
@@ -198,7 +202,7 @@ impl<D: Device> Volume<D> {
         let view = self.below.as_deref().ok_or(esker::Error::Io)?;
         let numbers = Numbers { inodes: 0, ..self.numbers() };
         let (rows, linked) = (Vec::new(), HashSet::new());
-        Laying { volume: self, view, rows, weight: 0, numbers, linked }.all()?;
+        Laying { volume: self, view, rows, weight: 0, numbers, linked, tick }.all()?;
         self.lie_on(below.base)
     }
 

@@ -139,7 +139,7 @@ impl Shape {
     pub fn fresh(&self, seed: u64) -> Arc<Lying> {
         let device = Lying::new(self.size, self.unit, self.zones, seed);
         let made = make(&device, &self.making()).and_then(|()| match self.base {
-            true => self.open(&device, true)?.lay_over(base::below()),
+            true => self.open(&device, true)?.lay_over(base::below(), &mut |_| {}),
             false => Ok(()),
         });
         made.unwrap_or_else(|error| panic!("{}: {error}", self.name));

@@ -105,7 +105,7 @@ fn half_of_a_base_is_never_shown() {
         let medium = device.medium();
         let empty = print(&shape.open(&device, false).expect("new")).expect("shown");
         let mut volume = shape.open(Arc::clone(&device), true).expect("it opens");
-        volume.lay_over(below()).expect("there is room");
+        volume.lay_over(below(), &mut |_| {}).expect("there is room");
         drop(volume);
         let mut replay = Replay::new(medium, shape.zones.map(|zones| zones.len), false);
         let (mut chance, mut found) = (Chance::new(3), [0; 3]);
@@ -237,10 +237,10 @@ fn what_holds_something_is_not_laid_over_a_base() {
     let shape = SHAPES[1];
     let device = over(shape).fresh(9);
     let mut volume = shape.open(&device, true).expect("it opens");
-    assert!(matches!(volume.lay_over(below()), Err(Error::Setting(_))));
+    assert!(matches!(volume.lay_over(below(), &mut |_| {}), Err(Error::Setting(_))));
     drop(volume);
     let fresh = shape.fresh(9);
     make(&fresh, &shape.making()).expect("anew");
     let mut volume = shape.open(&fresh, false).expect("it opens");
-    assert_eq!(volume.lay_over(below()), Err(Error::ReadOnly));
+    assert_eq!(volume.lay_over(below(), &mut |_| {}), Err(Error::ReadOnly));
 }

@@ -96,7 +96,10 @@ fn rules() -> Rules {
 fn above_base(shape: &Shape) -> Vec<u8> {
     let device = Arc::new(Ram::new(shape.size as usize));
     make(&device, &shape.making()).expect("a volume");
-    shape.open(&device, true).and_then(|mut volume| volume.lay_over(base::below())).expect("laid");
+    shape
+        .open(&device, true)
+        .and_then(|mut volume| volume.lay_over(base::below(), &mut |_| {}))
+        .expect("laid");
     let home = mount(shape, Arc::clone(&device)).expect("it opens");
     home.create_snapshot("begin").expect("a snapshot");
     home.commit(&cut_short()).expect("a change");

@@ -53,6 +53,13 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Files and bytes.
+    pub const fn seen(&self) -> (u64, u64) {
+        (self.files, self.bytes)
+    }
+}
+
+impl Tally {
     /// How many there are of one kind.
     const fn of(&mut self, kind: Kind) -> &mut u64 {
         match kind {

@@ -96,7 +96,7 @@ fn unread(from: &Path, error: &std::io::Error) -> Failure {
 pub fn import<S: Store>(fs: &Fs<S>, request: &Request<'_>) -> Outcome<Filled> {
     let from = request.from;
     if from.as_os_str() == OsStr::new("-") {
-        return unpack::unpack(fs, std::io::stdin().lock(), from, Progress::new(None));
+        return unpack::unpack(fs, std::io::stdin().lock(), from, Progress::new("filling", None));
     }
     let meta = std::fs::metadata(from).map_err(|error| unread(from, &error))?;
     if meta.is_dir() {
@@ -108,5 +108,5 @@ pub fn import<S: Store>(fs: &Fs<S>, request: &Request<'_>) -> Outcome<Filled> {
     }
     let file = File::open(from).map_err(|error| unread(from, &error))?;
     let len = meta.is_file().then_some(meta.len());
-    unpack::unpack(fs, file, from, Progress::new(len))
+    unpack::unpack(fs, file, from, Progress::new("filling", len))
 }

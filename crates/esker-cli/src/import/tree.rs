@@ -58,7 +58,7 @@ pub fn copy<S: Store>(fs: &Fs<S>, request: &Request<'_>) -> Outcome<Filled> {
         links: HashMap::new(),
         unreadable: Vec::new(),
         buffer: vec![0; CHUNK].into_boxed_slice(),
-        progress: Progress::new(None),
+        progress: Progress::new("filling", None),
     };
     copier.run()?;
     copier.progress.done();
@@ -138,7 +138,7 @@ impl<S: Store> Copier<'_, S> {
                     self.path.pop();
                 }
             }
-            self.progress.tick(&self.filler.tally, 0);
+            self.progress.tick(self.filler.tally.seen(), 0);
         }
         Ok(())
     }
@@ -262,7 +262,7 @@ impl<S: Store> Copier<'_, S> {
                 }
                 let written = self.filler.write(ino, at, &self.buffer[..count]);
                 written.map_err(|error| self.refused(error))?;
-                self.progress.tick(&self.filler.tally, 0);
+                self.progress.tick(self.filler.tally.seen(), 0);
                 at += count as u64;
             }
             if !holes {

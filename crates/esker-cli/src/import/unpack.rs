@@ -144,7 +144,7 @@ impl<S: Store, R: Read> Unpacker<'_, S, R> {
     fn run(&mut self) -> Result<(), Refusal> {
         while let Some(entry) = self.archive.next()? {
             self.put(&entry).map_err(|refusal| refusal.of(&entry.path))?;
-            self.progress.tick(&self.filler.tally, self.count.get());
+            self.progress.tick(self.filler.tally.seen(), self.count.get());
         }
         self.archive.drain()
     }
@@ -302,7 +302,7 @@ impl<S: Store, R: Read> Unpacker<'_, S, R> {
                 };
             }
             self.filler.write(ino, at + done, &self.buffer[..full]).map_err(refused)?;
-            self.progress.tick(&self.filler.tally, self.count.get());
+            self.progress.tick(self.filler.tally.seen(), self.count.get());
             done += full as u64;
         }
         Ok(())

@@ -65,7 +65,7 @@ pub fn copy<S: Store>(fs: &Fs<S>, view: &dyn View, from: &Path) -> Outcome<Fille
         above: Vec::new(),
         links: HashMap::new(),
         buffer: vec![0; CHUNK].into_boxed_slice(),
-        progress: Progress::new(None),
+        progress: Progress::new("filling", None),
     };
     let failed = |path: &[u8], trouble| {
         let place = from.join(OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path)));
@@ -102,7 +102,7 @@ pub fn copy<S: Store>(fs: &Fs<S>, view: &dyn View, from: &Path) -> Outcome<Fille
 
 impl<S: Store> Copier<'_, S> {
     fn node(&mut self, node: &Node) -> Result<(), Trouble> {
-        self.progress.tick(&self.filler.tally, 0);
+        self.progress.tick(self.filler.tally.seen(), 0);
         self.above.truncate(node.depth);
         let meta = self.meta(node)?;
         let Some(&dir) = self.above.last() else {
@@ -147,7 +147,7 @@ impl<S: Store> Copier<'_, S> {
                     return Err(Trouble::Source(Error::Io));
                 }
                 made(self.filler.write(ino, at, &self.buffer[..len]))?;
-                self.progress.tick(&self.filler.tally, 0);
+                self.progress.tick(self.filler.tally.seen(), 0);
                 at += len as u64;
             }
         }

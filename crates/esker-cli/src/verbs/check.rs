@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::images::{self, Opening, thing_shown};
+use crate::progress::Reading;
 use crate::units::size_shown;
 use crate::volumes::care::Work;
 use crate::volumes::repair::{self, Wanted};
@@ -102,7 +103,10 @@ impl Check {
         let cache = images::cache();
         let image = images::open_damaged(&self.image, &self.opening, &cache)?;
         let depth = if self.full { Depth::Plain } else { Depth::Stored };
-        let report = verify(&image, depth, &mut |_| {});
+        let len = self.image.metadata().map_or(0, |meta| meta.len());
+        let mut bar = Reading::new();
+        let report = verify(&image, depth, &mut |report| bar.tick(report.bytes, len));
+        drop(bar);
         self.tell(&report, &hex(&image.name()));
         if report.findings.is_empty() {
             return Ok(());

@@ -17,6 +17,7 @@ use crate::images::copy::{Done, How, copy};
 use crate::images::limits::{Limiting, Limits};
 use crate::images::{self, Node, Opening, Place, PlaceParser, walk};
 use crate::pack::{Output, glob};
+use crate::progress::Progress;
 use crate::units::size_shown;
 use crate::volumes::is_volume;
 
@@ -172,7 +173,9 @@ impl Extract {
             (Some(file), _) => self.archived(image, &start, &wanted, file)?,
             (None, Some(target)) => {
                 let how = self.how();
-                copy(image, &start, target, &how, &wanted, &mut |_| {}).map_err(|error| {
+                let mut bar = Progress::new("extracting", None);
+                let mut tick = |done: &Done| bar.tick((done.files, done.bytes), 0);
+                copy(image, &start, target, &how, &wanted, &mut tick).map_err(|error| {
                     let what = format!("cannot extract ({})", said(&error));
                     Failure::at(Exit::Failed, &what, target, "name a directory")
                 })?

@@ -22,6 +22,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::images;
 use crate::import::{Filled, Request, import};
 use crate::options::Options;
+use crate::progress::Progress;
 use crate::units::{parse_size, ram, size_shown};
 use crate::volumes::{self, setting};
 
@@ -270,7 +271,9 @@ impl Mkfs {
         let (path, options) = (&self.target, Options::parse(&[], ram())?);
         let mut volume = volumes::open(path, volumes::opening(path, true, &options))?;
         let base = below.base.clone();
-        let laid = volume.lay_over(below).and_then(|()| volume.close());
+        let mut bar = Progress::new("laying", None);
+        let laid = volume.lay_over(below, &mut |files| bar.tick((files, 0), 0));
+        let laid = laid.and_then(|()| volume.close());
         laid.map_err(|error| volumes::failure(path, &error))?;
         Ok(base)
     }

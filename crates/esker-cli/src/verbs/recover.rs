@@ -9,6 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use esker::store::View;
 use esker_stone::superblock::MAGIC;
+use esker_volume::device::Device as _;
 use esker_volume::recover::{Found, Recovering, recover};
 use esker_volume::{Bases, Damage, Error, NoBase, Options};
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::images::copy::{Done, How, copy};
 use crate::images::limits::Limiting;
 use crate::images::{self, Opening, Place};
+use crate::progress::{Progress, while_reading};
 use crate::units::size_shown;
 use crate::volumes::base::Finder;
 use crate::volumes::{self, is_volume};
@@ -102,7 +104,10 @@ impl Recover {
             limits: self.limiting.of(if len == 0 { u64::MAX } else { len }),
             umask: if self.preserve { 0 } else { (umask.bits() & 0o777) as u16 },
         };
-        let done = copy(&*view, &start, &self.output, &how, &|_| true, &mut |_| {});
+        let mut bar = Progress::new("recovering", None);
+        let mut tick = |done: &Done| bar.tick((done.files, done.bytes), 0);
+        let done = copy(&*view, &start, &self.output, &how, &|_| true, &mut tick);
+        bar.done();
         let done = done.map_err(|error| {
             let what = format!("cannot write there ({})", said(&error));
             Failure::at(Exit::Failed, &what, &self.output, "name a directory")
@@ -160,7 +165,9 @@ impl Recover {
         let bases = Some(Arc::clone(&finder) as Arc<dyn Bases>);
         let options = Options { threads, bases, ..Options::new(cache) };
         let how = Recovering { snapshot, before: self.before, keep_older: self.keep_older };
-        let (volume, found) = recover(device, options, how).map_err(|error| match error {
+        let (read, size) = (device.counter(), device.geometry().size);
+        let left = while_reading((&read, size), || recover(device, options, how));
+        let (volume, found) = left.map_err(|error| match error {
             Error::Damaged(Damage::NoVolume) => {
                 let what = "nothing of a volume or an image is left here";
                 Failure::at(Exit::Damaged, what, path, "")

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use esker_stone::cache::Cache;
 use esker_stone::superblock::MAGIC;
-use esker_volume::device::FileDevice;
+use esker_volume::device::{Device as _, FileDevice};
 use esker_volume::recover::{RepairError, Repaired, Repairing, repair};
 use esker_volume::scrub::{ScrubError, Scrubbing, mend_root};
 use esker_volume::{Bases, Error, Options, open};
@@ -22,6 +22,7 @@ use super::base::{self, Finder};
 use super::{IMAGE, device};
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
 use crate::images;
+use crate::progress::while_reading;
 use crate::units::size_shown;
 
 /// What is wanted.
@@ -110,6 +111,31 @@ impl<'a> Patient<'a> {
         }
         Ok(findings)
     }
+
+    /// Does what helps.
+    fn treat(&self, wanted: Wanted) -> Outcome<Done> {
+        let mut done = Done::default();
+        let mut state = self.scrubbed(false)?;
+        if !wanted.dry_run && state.is_none_or(|(again, _)| again > 0) {
+            let before = state.map_or(0, |(again, _)| again);
+            state = self.scrubbed(true)?.map(|(again, all)| (again.max(before), all));
+        }
+        let whole = state.is_some_and(|(again, whole)| {
+            done.again = again;
+            whole
+        });
+        if !whole {
+            let (keep_older, drop_snapshots) = (wanted.keep_older, wanted.drop_snapshots);
+            let how = Repairing { write: !wanted.dry_run, keep_older, drop_snapshots };
+            let rebuilt = repair(&self.device, self.options(false), how);
+            let rebuilt = rebuilt.map_err(|error| refused(self.path, &self.finder, error))?;
+            done.rebuilt = Some(rebuilt);
+        }
+        if whole || !wanted.dry_run {
+            done.findings = self.check()?;
+        }
+        Ok(done)
+    }
 }
 
 fn refused(path: &Path, finder: &Finder, error: RepairError) -> Failure {
@@ -135,27 +161,8 @@ fn refused(path: &Path, finder: &Finder, error: RepairError) -> Failure {
 /// Repairs a volume that nobody has mounted; its base may be among these.
 pub fn run(path: &Path, bases: &[PathBuf], wanted: Wanted) -> Outcome<Done> {
     let patient = Patient::new(path, bases, !wanted.dry_run)?;
-    let mut done = Done::default();
-    let mut state = patient.scrubbed(false)?;
-    if !wanted.dry_run && state.is_none_or(|(again, _)| again > 0) {
-        let before = state.map_or(0, |(again, _)| again);
-        state = patient.scrubbed(true)?.map(|(again, all)| (again.max(before), all));
-    }
-    let whole = state.is_some_and(|(again, whole)| {
-        done.again = again;
-        whole
-    });
-    if !whole {
-        let (keep_older, drop_snapshots) = (wanted.keep_older, wanted.drop_snapshots);
-        let how = Repairing { write: !wanted.dry_run, keep_older, drop_snapshots };
-        let rebuilt = repair(&patient.device, patient.options(false), how);
-        let rebuilt = rebuilt.map_err(|error| refused(patient.path, &patient.finder, error))?;
-        done.rebuilt = Some(rebuilt);
-    }
-    if whole || !wanted.dry_run {
-        done.findings = patient.check()?;
-    }
-    Ok(done)
+    let (read, size) = (patient.device.counter(), patient.device.geometry().size);
+    while_reading((&read, size), || patient.treat(wanted))
 }
 
 impl Done {

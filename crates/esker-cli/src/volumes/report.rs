@@ -3,6 +3,7 @@
 //! Above: `verbs::info`, `verbs::check`. Invariant: both only read.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use esker::store::View as _;
 use esker_stone::hex;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Writable, base, look_over};
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
+use crate::progress::while_reading;
 use crate::units::size_shown;
 
 /// A UUID as people write it.
@@ -221,7 +223,9 @@ pub fn check(path: &Path, bases: &[PathBuf], (full, json): (bool, bool)) -> (Vec
         Ok(volume) => volume,
         Err(failure) => return (Vec::new(), Err(failure)),
     };
-    let mut findings: Vec<String> = volume.check().iter().map(ToString::to_string).collect();
+    let (read, used) = (volume.device().counter(), volume.space().used);
+    let found = while_reading((&read, read.load(Ordering::Relaxed) + used), || volume.check());
+    let mut findings: Vec<String> = found.iter().map(ToString::to_string).collect();
     if let Some(base) = volume.base().filter(|_| full) {
         match base::scrub(&base, bases, &|_| true) {
             Ok(own) => findings.extend(own.findings),

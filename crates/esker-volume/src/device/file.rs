@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{
     Advice, FallocateFlags, FlockOperation, fadvise, fallocate, flock, ioctl_blkpbszget,
@@ -79,6 +79,8 @@ pub struct FileDevice {
     file: File,
     size: AtomicU64,
     readers: Mutex<Readers>,
+    /// Bytes that were read, for whoever wants to know.
+    counter: Arc<AtomicU64>,
     queue: Option<Box<dyn Queue>>,
     zoning: Option<Box<dyn Zoning>>,
 }
@@ -117,8 +119,14 @@ impl FileDevice {
         };
         flock(&file, how)?;
         let size = (&file).seek(SeekFrom::End(0))?;
-        let (size, readers) = (AtomicU64::new(size), Mutex::default());
-        Ok(Self { file: guided(file), size, readers, queue: None, zoning: None })
+        let (size, readers, counter) = (AtomicU64::new(size), Mutex::default(), Arc::default());
+        Ok(Self { file: guided(file), size, readers, counter, queue: None, zoning: None })
+    }
+
+    /// Bytes that were read so far: it goes on counting.
+    #[must_use]
+    pub fn counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.counter)
     }
 
     /// The same, with somebody who writes meanwhile, if there is one for this file: he keeps the file as it was opened,
@@ -195,6 +203,7 @@ impl Device for FileDevice {
     fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
         self.within(at, target.len())?;
         self.read_ahead(at, target.len());
+        self.counter.fetch_add(target.len() as u64, Ordering::Relaxed);
         self.file.read_exact_at(target, at).map_err(|error| fault(&error))
     }
 
