@@ -364,6 +364,21 @@ impl<D: Device> Volume<D> {
         }
     }
 
+    /// Gives back what nobody needs, if there may be room for so many bytes then.
+    pub(crate) fn give_back_for(&self, log: &mut Log, wanted: u64) {
+        for _ in 0..ROOTS {
+            let room = self.room();
+            let idle = idle(&self.segments(), &self.held(log)).len() as u64;
+            let helps = idle > 0 && room + idle * self.filled() >= wanted;
+            if room >= wanted || !helps || self.keeps_moments(&self.state()) {
+                return;
+            }
+            if self.give_back(log).is_err() {
+                return;
+            }
+        }
+    }
+
     /// Gives back segments that nobody needs: a root and a superblock say so. The next one makes them free.
     fn give_back(&self, log: &mut Log) -> Result<()> {
         self.settle_nothing(log, &mut |_, state, cursor| {

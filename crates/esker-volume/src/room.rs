@@ -126,6 +126,12 @@ impl<D: Device> Volume<D> {
         if self.room() >= wanted || vain {
             return Ok(());
         }
+        self.prepare(&mut log)?;
+        // What nobody needs any more is had for two roots; all else takes whole rounds of settling.
+        self.give_back_for(&mut log, wanted);
+        if self.room() >= wanted {
+            return Ok(());
+        }
         self.moments.let_go();
         self.forget_moved(&mut log);
         match self.reclaim_all(&mut log, wanted) {
@@ -155,7 +161,6 @@ impl<D: Device> Volume<D> {
     }
 
     fn reclaim_all(&self, log: &mut Log, wanted: u64) -> Result<()> {
-        self.prepare(log)?;
         // The log is short then, and what nobody needs in it is free.
         self.settle_all(log)?;
         let (mut least, mut vain) = (u64::MAX, 0);
