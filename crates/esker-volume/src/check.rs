@@ -9,12 +9,14 @@ use std::fmt;
 use esker::store::Flow;
 use esker::{Cursor, Ino, Kind};
 use esker_stone::rows::extents::BlockName;
+use esker_stone::rows::snapshots::SnapshotRow;
 
 use crate::base::is_based;
 use crate::device::Device;
 use crate::error::Error;
 use crate::merge::{Row, rows};
 use crate::recent::END;
+use crate::rows::Refs;
 use crate::segments::Condition;
 use crate::stack::Stack;
 use crate::view::list;
@@ -145,7 +147,7 @@ impl<D: Device> Volume<D> {
             let stack = Stack { volume: self, state: &seen, index: &state };
             let mut own = Checking::new(stack, true);
             own.inodes();
-            own.snapshot_blocks();
+            own.snapshot_blocks(row);
             let within = |finding| Finding::Within(row.sequence, Box::new(finding));
             findings.extend(own.findings.into_iter().map(within));
         }
@@ -200,10 +202,14 @@ impl<'a, D: Device> Checking<'a, D> {
         Self { stack, findings, refs: BTreeMap::new(), names, is_snapshot }
     }
 
-    /// Every block that a snapshot has is there for it.
-    fn snapshot_blocks(&mut self) {
+    /// Every block that a snapshot has is there for it: some file names it, or it is kept since a later commit.
+    fn snapshot_blocks(&mut self, row: &SnapshotRow) {
         for &block in self.refs.keys() {
-            if !self.stack.refs(block).is_ok_and(|row| row.bytes > 0) {
+            let stays = |refs: Refs| match refs.unnamed_since() {
+                Some(since) => block < row.blocks && row.sequence < since,
+                None => refs.bytes > 0,
+            };
+            if !self.stack.refs(block).is_ok_and(stays) {
                 self.findings.push(Finding::References(block));
             }
         }

@@ -180,6 +180,15 @@ const PLANTS: &[(&str, Plant)] = &[
         volume.create_snapshot("one").expect("a snapshot");
         volume.state_mut().recent.refs.insert(block, 0);
     }),
+    // Kept, but for earlier snapshots alone.
+    ("within", |volume| {
+        let block = block(volume);
+        volume.create_snapshot("one").expect("a snapshot");
+        let mut state = volume.state_mut();
+        let since = state.snapshots[0].sequence;
+        state.recent.refs.insert(block, crate::rows::Refs::kept(block, since).bytes);
+        state.recent.inodes.insert(FILE, None);
+    }),
 ];
 
 /// A finding without a plant does not compile here.

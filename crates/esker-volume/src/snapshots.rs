@@ -5,7 +5,8 @@
 //! index for all: a block that the last file gives up stays if it was there at the moment of a snapshot, with the
 //! commit since when no file names it.
 //! Invariant: a block is kept if and only if the moment of some snapshot lies between when it came and when the
-//! last file gave it up; a snapshot that is listed shows all that it had.
+//! last file gave it up; a snapshot that is listed shows all that it had. A block that was kept may be named again, by
+//! going back or since equal bytes came: then also those keep it that were made while no file named it.
 
 use std::collections::BTreeMap;
 use std::fmt;
