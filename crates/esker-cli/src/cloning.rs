@@ -21,8 +21,8 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::import::{Tally, source};
 use crate::progress::Progress;
 
-/// Bytes that are shared at a time.
-const STEP: u64 = 1 << 30;
+/// Bytes that are shared at a time: for so many there must be room, though they take none.
+const STEP: u64 = 64 << 20;
 
 /// A directory on the way down, and what becomes of it.
 struct Level {
