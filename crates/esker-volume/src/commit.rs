@@ -7,7 +7,7 @@
 mod share;
 mod sums;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::thread;
 
@@ -167,6 +167,8 @@ struct Writer<'a, D> {
     reserve: usize,
     /// Bytes that may still be written again to free blocks: nobody asked whether there is room for them.
     fold_left: u64,
+    /// Blocks of which bytes are written again to free them.
+    folded: BTreeSet<BlockName>,
     delta: Delta,
     runs: BTreeMap<Ino, Vec<Run>>,
     refs: BTreeMap<BlockName, i64>,
@@ -259,6 +261,9 @@ impl<D: Device> Sink for Writer<'_, D> {
             return Ok((from, to));
         }
         self.fold_left -= more;
+        for (start, end) in [(first, from), (to, last)] {
+            self.folded.extend(self.volume.stack(self.state).blocks_between(ino, start, end)?);
+        }
         Ok((first, last))
     }
 
@@ -320,6 +325,13 @@ impl<D: Device> Sink for Writer<'_, D> {
 }
 
 impl<D: Device> Writer<'_, D> {
+    /// So many bytes more, or less, name a block. Sums that do not fit, which only damaged rows have, fit no counter
+    /// either.
+    fn refers(&mut self, block: BlockName, change: i64) {
+        let sum = self.refs.entry(block).or_default();
+        *sum = sum.saturating_add(change);
+    }
+
     /// What was said of these bytes of a file is said no more; whether any was held by a block.
     fn release(&mut self, ino: Ino, from: u64, to: u64) -> Result<bool> {
         let stack = self.volume.stack(self.state);
@@ -332,7 +344,7 @@ impl<D: Device> Writer<'_, D> {
             let run = stack.run(ino, at)?;
             let run = run.within(at, to).ok_or(Damage::Table)?;
             if let Some(place) = run.place.filter(|place| !is_based(place.block)) {
-                *self.refs.entry(place.block).or_default() -= run.len.cast_signed();
+                self.refers(place.block, -run.len.cast_signed());
                 held = true;
             }
             at = run.end();
@@ -477,7 +489,7 @@ impl<D: Device> Writer<'_, D> {
         for Waiting { ino, mut run, hash } in waiting {
             run.place = run.place.map(|place| Place { block, ..place });
             self.note(ino, &run, hash);
-            *self.refs.entry(block).or_default() += run.len.cast_signed();
+            self.refers(block, run.len.cast_signed());
             self.runs.entry(ino).or_default().push(run);
         }
         Ok(())
@@ -695,6 +707,7 @@ impl<D: Device> Volume<D> {
             source,
             reserve: self.reserve(&state),
             fold_left: (self.room() / 4).max(self.shape.segment_room / 2),
+            folded: BTreeSet::new(),
             log,
             state: &state,
             delta: Delta::default(),

@@ -49,6 +49,11 @@ impl<D: Device> Stack<'_, D> {
         Ok(held)
     }
 
+    /// Blocks that a stretch of a file names.
+    pub(crate) fn blocks_between(&self, ino: Ino, from: u64, to: u64) -> Result<Vec<BlockName>> {
+        Ok(self.held(ino, from, to)?.bytes.into_keys().collect())
+    }
+
     /// The stretch of the file that the block was made of that holds this byte, if it should be written again when
     /// the bytes from `from` to `to` are.
     fn folded(

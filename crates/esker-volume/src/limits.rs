@@ -43,8 +43,8 @@ pub const INLINE_LEN: u64 = 512;
 pub const NEXT: usize = 2;
 /// Stored bytes of one table, about.
 pub const TABLE_LEN: usize = 1 << 20;
-/// Shortest bytes that are shared where it is known whose they are: rows of shorter ones take too much.
-pub const SHARED_LEN_MIN: u64 = 1 << 10;
+/// Shortest bytes that are shared where it is known whose they are: each keeps all of its block.
+pub const SHARED_LEN_MIN: u64 = 4 << 10;
 /// Shortest bytes that are looked for among others.
 pub const HASHED_LEN_MIN: usize = 4 << 10;
 /// Hashes that are kept of what was written, 24 bytes each.

@@ -26,6 +26,8 @@ pub struct Refs {
 
 /// From here on a number of references is none, but says when the last one went.
 const KEPT: u64 = 1 << 63;
+/// More bytes of files never name a block.
+pub(crate) const NAMED_MAX: u64 = KEPT - 1;
 
 impl Refs {
     /// Of a block that no file names any more since this commit, and that a snapshot needs.

@@ -434,7 +434,8 @@ impl<D: Device> Stack<'_, D> {
         self.volume.cache.get(key, |_: &Vec<u8>| true, |_| self.load_block(block))
     }
 
-    fn load_block(&self, block: BlockName) -> Result<Vec<u8>> {
+    /// The same, as the device has them now.
+    pub(crate) fn load_block(&self, block: BlockName) -> Result<Vec<u8>> {
         let row = self.block_row(block)?;
         let base = match row.base {
             None => None,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use esker::posix::{Caller, Fs, New};
-use esker::store::Store as _;
+use esker::store::{Store as _, View as _};
 use esker::{Ino, Kind, Name, Time};
 use esker_proof::chance::Chance;
 use esker_proof::cut::{SHAPES, Shape};
@@ -12,6 +12,7 @@ use esker_proof::lying::Lying;
 use esker_proof::lying::medium::Medium;
 use esker_proof::world::inside::Checked as _;
 use esker_proof::world::on_volume::{Above, mount};
+use esker_volume::device::Device as _;
 use esker_volume::scrub::Scrubbing;
 use esker_volume::segments::Condition;
 
@@ -198,4 +199,62 @@ fn a_damaged_block_is_told_of_all_files() {
     let done = home.volume().scrub(&Scrubbing::all(&|_| true)).expect("it can be read");
     let names: Vec<_> = done.files.iter().map(|(path, _)| path.as_slice()).collect();
     assert_eq!(names, [&b"/first"[..], b"/second"]);
+}
+
+/// What memory has of a block that is damaged is not taken for what the device has: who writes the bytes again has them.
+#[test]
+fn a_damaged_block_is_not_shared() {
+    let shape = &SHAPES[0];
+    let mut place = Place::new(shape);
+    let bytes = noise(&mut Chance::new(8), 4096);
+    place.write("first", &bytes);
+    place.sync();
+    // It is compared, so it has been read.
+    place.write("second", &bytes);
+    assert_eq!(place.sync(), (0, 4096));
+    let mut all = vec![0; place.device.medium().size() as usize];
+    place.device.medium().read(0, &mut all);
+    let at = all.windows(bytes.len()).position(|window| *window == *bytes).expect("it lies there");
+    let unit = at / shape.unit as usize * shape.unit as usize;
+    all[at + 5] ^= 0x40;
+    place.device.write(unit as u64, &all[unit..unit + 2 * shape.unit as usize]).expect("written");
+    let third = place.write("third", &bytes);
+    assert_eq!(place.sync(), (4096, 0));
+    let home = mount(shape, Arc::clone(&place.device)).expect("it opens");
+    let mut found = vec![0; bytes.len()];
+    assert_eq!(home.read(third, 0, &mut found), Ok(bytes.len()));
+    assert!(found == bytes);
+}
+
+/// A file that takes the place of an equal one, in one commit, takes its blocks too.
+#[test]
+fn what_is_saved_again_is_not_written_again() {
+    let mut place = Place::new(&SHAPES[0]);
+    let bytes = noise(&mut Chance::new(9), LEN);
+    let old = place.write("old", &bytes);
+    place.sync();
+    place.write("new", &bytes);
+    place.remove(old);
+    assert_eq!(place.sync(), (0, LEN));
+    place.holds();
+}
+
+/// Bytes of a block of which hardly anything is needed are written again, so that it may go.
+#[test]
+fn little_does_not_keep_a_block() {
+    let shape = SHAPES.iter().find(|shape| shape.block_len >= 32 << 10).expect("long blocks");
+    let mut place = Place::new(shape);
+    let chance = &mut Chance::new(10);
+    let files: Vec<_> =
+        (0..8).map(|number| place.write(&format!("f{number}"), &noise(chance, 4096))).collect();
+    let first = place.files[0].2.clone();
+    place.sync();
+    files[1..].iter().for_each(|&ino| place.remove(ino));
+    place.sync();
+    place.write("again", &first);
+    assert_eq!(place.sync(), (4096, 0));
+    place.remove(files[0]);
+    place.sync();
+    assert!(place.needed() <= 4096);
+    place.holds();
 }

@@ -85,15 +85,19 @@ impl<D: Device> Writer<'_, D> {
         }
         let known = self.volume.known.as_ref()?;
         let place = known.lock().unwrap_or_else(PoisonError::into_inner).find(hash)?;
-        // Of a block that this commit lets go of bytes are told again for it to become free.
-        if self.refs.get(&place.block).is_some_and(|&change| change < 0) {
+        // Bytes that are told again for their block to become free are not to keep it.
+        if self.folded.contains(&place.block) {
             return None;
         }
         let stack = self.volume.stack(self.state);
-        if stack.refs(place.block).ok()?.bytes == 0 {
+        let (refs, row) = (stack.refs(place.block).ok()?, stack.block_row(place.block).ok()?);
+        // Nor are they to keep much that nobody names.
+        let named = refs.named().saturating_add(own.len() as u64);
+        if refs.bytes == 0 || named.saturating_mul(2) < row.plain.into() {
             return None;
         }
-        let plain = stack.block(place.block).ok()?;
+        // What memory has may be damaged on the device, and these bytes are what is to come in its place.
+        let plain = stack.load_block(place.block).ok()?;
         let bytes = plain.get(place.offset as usize..)?.get(..own.len())?;
         (bytes == own).then_some(place)
     }
@@ -101,7 +105,7 @@ impl<D: Device> Writer<'_, D> {
     /// A file names bytes of a block that is there.
     fn named(&mut self, ino: Ino, run: Run) {
         if let Some(place) = run.place.filter(|place| !is_based(place.block)) {
-            *self.refs.entry(place.block).or_default() += run.len.cast_signed();
+            self.refers(place.block, run.len.cast_signed());
         }
         self.volume.counts.add(Count::Shared, run.len);
         self.runs.entry(ino).or_default().push(run);

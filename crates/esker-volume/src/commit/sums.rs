@@ -1,14 +1,14 @@
 //! What is counted, as it is after a commit: references of blocks, needed bytes of segments.
 //!
-//! Above: the writer, when all is laid down. Invariant: a block that loses its last reference is kept where a snapshot
-//! needs it, and is gone otherwise, with its bytes.
+//! Above: the writer, when all is laid down. Invariant: a block that loses its last reference is kept where it was there
+//! at the moment of a snapshot, and is gone otherwise, with its bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Writer;
 use crate::device::Device;
 use crate::error::{Damage, Result};
-use crate::rows::{Begun, Live, Refs};
+use crate::rows::{Begun, Live, NAMED_MAX, Refs};
 
 impl<D: Device> Writer<'_, D> {
     /// References and needed bytes as they are after this commit.
@@ -16,7 +16,8 @@ impl<D: Device> Writer<'_, D> {
         let stack = self.volume.stack(self.state);
         for (block, change) in std::mem::take(&mut self.refs) {
             let bytes = stack.refs(block)?.named();
-            let bytes = bytes.checked_add_signed(change).ok_or(Damage::Block)?;
+            let bytes = bytes.checked_add_signed(change).filter(|&bytes| bytes <= NAMED_MAX);
+            let bytes = bytes.ok_or(Damage::Block)?;
             if bytes == 0 && self.state.needs_now(block) {
                 self.delta.refs.push(Refs::kept(block, self.log.tried));
                 continue;
