@@ -139,6 +139,9 @@ impl Scrubbed {
 /// `Root` when it cannot be; what opening says of superblocks; what the device says.
 pub fn mend_root(device: &impl Device, write: bool) -> Result<bool> {
     let ((superblock, _), _) = newest(device)?;
+    if write {
+        superblock.may_be_written()?;
+    }
     let Some(page) = superblock.root()? else { return Ok(false) };
     let begin = u64::from(superblock.root_physical) * superblock.segment_len;
     let mut stored = vec![0; page.stored as usize];

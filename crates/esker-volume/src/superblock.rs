@@ -88,6 +88,11 @@ pub fn is_one(head: &[u8; 16]) -> bool {
     head.starts_with(&MAGIC) && head[12..] == VOLUME.to_le_bytes()
 }
 
+/// Whether one that was only decoded says that it is of a volume.
+pub(crate) const fn is_volume(block: &Superblock) -> bool {
+    block.home == VOLUME
+}
+
 impl Superblock {
     /// One of a new volume, to be filled in.
     #[must_use]

@@ -440,3 +440,66 @@ fn what_lies_in_gaps_is_left_there() {
         assert!(readable(&volume).values().eq(files.values()), "step {step}: other files");
     }
 }
+
+/// All superblocks changed, with their checksums right.
+fn resealed(medium: &Medium, change: &dyn Fn(Superblock) -> Superblock) -> Medium {
+    let mut medium = medium.clone();
+    let mut bytes = vec![0; medium.size() as usize];
+    medium.read(0, &mut bytes);
+    for at in (0..bytes.len()).step_by(512) {
+        if let Ok(found) = Superblock::parse(&bytes[at..]) {
+            medium.write(at as u64, &change(found).sealed());
+        }
+    }
+    medium
+}
+
+/// What repairing says, which must not have written anything.
+fn refused(shape: &Shape, medium: &Medium) -> Option<RepairError> {
+    let device = shape.device(medium.clone());
+    let done = repaired(&device, false);
+    let same = device.medium().print(0, medium.size()) == medium.print(0, medium.size());
+    assert!(done.is_ok() || same, "it was refused, and written");
+    done.err()
+}
+
+/// What only a newer reader, or writer, knows is refused as opening refuses it.
+#[test]
+fn what_is_newer_is_left_alone() {
+    let shape = &SHAPES[0];
+    let made = made(shape, seed(), false);
+    let newer: [fn(Superblock) -> Superblock; 4] = [
+        |own| Superblock { read_compatible: own.read_compatible | 1 << 40, ..own },
+        |own| Superblock { version: own.version + 1, ..own },
+        |own| Superblock { incompatible: own.incompatible | 1 << 40, ..own },
+        |own| Superblock { codec: 77, ..own },
+    ];
+    for (number, change) in newer.iter().enumerate() {
+        let medium = resealed(&made.medium, change);
+        let device = shape.device(medium.clone());
+        let error = shape.open(&device, true).map(drop).expect_err("it is newer");
+        assert!(matches!(error, Error::Stone(_)), "{number}: {error:?}");
+        assert_eq!(refused(shape, &medium), Some(RepairError::Volume(error)), "{number}");
+        let found = recover(&device, options(), Recovering::default()).map(drop);
+        let wanted = if number == 0 { Ok(()) } else { Err(error) };
+        assert_eq!(found, wanted, "{number}");
+    }
+}
+
+/// Numbers that cannot go on are not written.
+#[test]
+fn what_cannot_be_counted_on_from_is_left_alone() {
+    let shape = &SHAPES[0];
+    let made = made(shape, seed(), false);
+    let last = (1 << 48) - 1;
+    let absurd: [fn(Superblock, u64) -> Superblock; 3] = [
+        |own, last| Superblock { generation: last - u64::from(own.generation % 2 == 0), ..own },
+        |own, last| Superblock { epoch: last, ..own },
+        |own, last| Superblock { proven: last, ..own },
+    ];
+    for (number, change) in absurd.iter().enumerate() {
+        let medium = resealed(&made.medium, &|own| change(own, last));
+        let wanted = RepairError::Volume(Error::Damaged(Damage::Superblock));
+        assert_eq!(refused(shape, &medium), Some(wanted), "{number}");
+    }
+}

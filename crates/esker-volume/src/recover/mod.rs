@@ -171,6 +171,7 @@ struct Left<D> {
 
 fn left<D: Device>(device: D, options: &Options, before: Option<i64>) -> Result<Left<D>> {
     let scan = Scan::of(&device, options.threads);
+    scan.known()?;
     let mut found = Found {
         superblocks: scan.superblocks.len(),
         parts: scan.parts.len(),

@@ -30,6 +30,9 @@ use crate::volume::{Options, Volume};
 /// Segments that are wanted besides those for tables: of the log, the root, and what is left of others.
 const MORE: u64 = 8;
 
+/// Numbers that must be left to count on with.
+const SPARE: u64 = 1 << 20;
+
 /// How to repair.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Repairing {
@@ -110,6 +113,7 @@ pub fn repair<D: Device>(
     let Left { scan, mended, mut places, base, mut all, found, .. } =
         left(&device, &options, None)?;
     let (shape, known) = ground::shape(&device, &scan)?;
+    shape.may_be_written()?;
     let below = base.state.base.is_some();
     // Only a root says which base it is.
     if shape.incompatible & BASE != 0 && !below {
@@ -131,6 +135,8 @@ pub fn repair<D: Device>(
     let sequence = behind(newest.sequence).max(newest.sequence + 1);
     let (state, segments) = index(state, &kept, &proving, (&ground, &shape), sequence)?;
     (done.inodes, done.blocks) = (state.numbers.inodes, state.recent.refs.len() as u64);
+    let superblock = superblock(shape, &newest, sequence);
+    counts_on(&superblock, segments.next_number())?;
     if !how.write {
         return Ok(done);
     }
@@ -139,18 +145,6 @@ pub fn repair<D: Device>(
     }
     drop(mended);
     let home = home(&device, &shape);
-    let superblock = Superblock {
-        generation: newest.generation + 1,
-        epoch: newest.epoch + 1,
-        sequence,
-        proven: sequence,
-        root_stored: 0,
-        root_segment: 0,
-        root_physical: 0,
-        log_at: 0,
-        log_slot: 0,
-        ..shape
-    };
     write(device, Options { write: true, ..options }, (superblock, home), (segments, state))?;
     Ok(done)
 }
@@ -174,6 +168,35 @@ fn numbers(scan: &super::scan::Scan) -> Newest {
         newest.epoch = newest.epoch.max(own.epoch);
     }
     newest
+}
+
+/// What is to be written, without a root.
+fn superblock(shape: Superblock, newest: &Newest, sequence: u64) -> Superblock {
+    Superblock {
+        generation: newest.generation + 1,
+        epoch: newest.epoch + 1,
+        sequence,
+        proven: sequence,
+        root_stored: 0,
+        root_segment: 0,
+        root_physical: 0,
+        log_at: 0,
+        log_slot: 0,
+        ..shape
+    }
+}
+
+/// That a superblock can be read again when all numbers have gone on from here. Some head may say absurd ones.
+fn counts_on(own: &Superblock, next_segment: u64) -> Result<()> {
+    let far = |number: u64| number.saturating_add(SPARE);
+    let later = Superblock {
+        generation: far(own.generation),
+        epoch: far(own.epoch),
+        proven: far(own.proven),
+        log_segment: far(next_segment),
+        ..*own
+    };
+    Superblock::parse(&later.sealed()).map(drop)
 }
 
 /// Whether there were snapshots, and the root that was read is not the newest.

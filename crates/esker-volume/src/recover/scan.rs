@@ -12,9 +12,14 @@ use esker_stone::superblock::MAGIC as SUPERBLOCK;
 
 use super::Places;
 use crate::device::Device;
-use crate::limits::{BLOCK_LEN_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP, UNIT_MIN};
+use crate::error::{Error, Result};
+use crate::limits::{
+    BLOCK_LEN_MAX, COPIES_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX,
+    UNIT_MIN,
+};
+use crate::parity::PART_MAX;
 use crate::part::{MAGIC, PartHead};
-use crate::superblock::Superblock;
+use crate::superblock::{self, Superblock};
 
 /// Bytes that a thread takes at a time.
 const PIECE: u64 = 1 << 20;
@@ -29,6 +34,8 @@ pub(crate) type Part = (u64, PartHead);
 pub(crate) struct Scan {
     /// Superblocks of the volume.
     pub superblocks: Vec<Superblock>,
+    /// Those that are whole, and need a newer reader: what that is.
+    newer: Vec<(Superblock, Error)>,
     /// Heads of its parts, in the order of their places.
     pub parts: Vec<Part>,
     /// Bytes that could not be read.
@@ -56,18 +63,33 @@ fn head(bytes: &[u8]) -> Option<PartHead> {
         return None;
     }
     let uuid = PartHead::decode(bytes)?.uuid;
-    PartHead::parse(bytes, &uuid).filter(|head| head.len > 0)
+    PartHead::parse(bytes, &uuid).filter(|head| head.at + head.len <= SEGMENT_LEN_MAX)
 }
 
-/// A superblock that lies where a superblock may.
+/// Whether a superblock of this shape may lie at this place.
+const fn may_lie(own: &Superblock, place: u64) -> bool {
+    let Some(stretch) = place.checked_div(own.segment_len) else { return false };
+    stretch < own.homes() as u64 && (place % own.segment_len).is_multiple_of(SUPERBLOCK_STEP)
+}
+
+/// A superblock that lies where one may.
 fn superblock(place: u64, bytes: &[u8]) -> Option<Superblock> {
     if !bytes.starts_with(&SUPERBLOCK) {
         return None;
     }
-    let found = Superblock::parse(bytes).ok()?;
-    let (stretch, inside) = (place / found.segment_len, place % found.segment_len);
-    let here = stretch < u64::from(found.homes()) && inside.is_multiple_of(SUPERBLOCK_STEP);
-    here.then_some(found)
+    Superblock::parse(bytes).ok().filter(|found| may_lie(found, place))
+}
+
+/// The same of one that needs a newer reader. What else it says may mean something else, so it may lie wherever opening
+/// looks first.
+fn newer(place: u64, bytes: &[u8]) -> Option<(Superblock, Error)> {
+    let near = place < SUPERBLOCKS_MAX * SUPERBLOCK_STEP;
+    if !bytes.starts_with(&SUPERBLOCK) || !place.is_multiple_of(SUPERBLOCK_STEP) {
+        return None;
+    }
+    let error = Superblock::parse(bytes).err().filter(|error| matches!(error, Error::Stone(_)))?;
+    let found = Superblock::decode(bytes).filter(superblock::is_volume)?;
+    (near || (found.copies <= COPIES_MAX && may_lie(&found, place))).then_some((found, error))
 }
 
 impl Scan {
@@ -90,6 +112,7 @@ impl Scan {
             }
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             all.superblocks.append(&mut own.superblocks);
+            all.newer.append(&mut own.newer);
             all.parts.append(&mut own.parts);
             all.unreadable += own.unreadable;
         };
@@ -122,6 +145,7 @@ impl Scan {
             let place = at + number * u64::from(UNIT_MIN);
             self.parts.extend(head(unit).map(|head| (place, head)));
             self.superblocks.extend(superblock(place, unit));
+            self.newer.extend(newer(place, unit));
         }
     }
 
@@ -149,6 +173,18 @@ impl Scan {
     pub fn uuid(&self) -> Option<[u8; 16]> {
         let head = self.parts.first().map(|(_, head)| head.uuid);
         head.or_else(|| self.superblocks.first().map(|own| own.uuid))
+    }
+
+    /// That no newer reader is needed.
+    ///
+    /// # Errors
+    /// What the newest superblock needs, as opening says it. Where no other is left it counts whatever volume it is of.
+    pub fn known(&self) -> Result<()> {
+        let newest = self.superblocks.first();
+        let counts = |own: &Superblock| {
+            newest.is_none_or(|known| own.uuid == known.uuid && own.generation > known.generation)
+        };
+        self.newer.iter().find(|(own, _)| counts(own)).map_or(Ok(()), |(_, error)| Err(*error))
     }
 
     /// What the volume is like: as its newest superblock says, or as its parts lie.
@@ -207,9 +243,10 @@ fn is_later((place, head): &Part, (other_place, other): &Part) -> bool {
     newer && place.wrapping_sub(head.at) == other_place.wrapping_sub(other.at)
 }
 
-/// Whether a part is as it was written; nothing where no more is to be read.
+/// Whether a part is as it was written; nothing where no more is to be read, or it says that it is longer than any is.
 fn holds(device: &impl Device, (place, head): &Part, left: &mut u64) -> Option<bool> {
+    let len = usize::try_from(head.len).ok().filter(|&len| len <= PART_MAX)?;
     *left = left.checked_sub(head.len)?;
-    let mut bytes = vec![0; usize::try_from(head.len).ok()?];
+    let mut bytes = vec![0; len];
     Some(device.read(*place, &mut bytes).is_ok() && head.holds(&bytes))
 }
