@@ -143,7 +143,7 @@ fn refused(path: &Path, finder: &Finder, error: RepairError) -> Failure {
     match error {
         RepairError::Volume(error) => finder.failure(&error),
         RepairError::Snapshots(names) if names.is_empty() => {
-            let what = "there were snapshots, which are lost with the root";
+            let what = "snapshots that there were, or may have been, are lost with the root";
             Failure::at(Exit::Damaged, what, path, "--drop-snapshots repairs it without them")
         }
         RepairError::Snapshots(names) => {

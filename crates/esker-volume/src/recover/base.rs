@@ -140,7 +140,7 @@ impl Base {
             let segment_len = scan.shape(device.geometry().size).segment_len;
             for row in rows.iter().filter(|row| row.number > 0) {
                 let begin = u64::from(row.physical.0) * segment_len;
-                places.0.entry(row.number).or_insert(begin);
+                places.tell(row.number, begin);
             }
             let (sequence, before) = (own.sequence, own.before);
             return Self {

@@ -3,11 +3,11 @@
 //! Above: `repair`. Below: heads, the root's rows of stretches. Invariant: a stretch is free only if nothing that was
 //! found lies there, or the root said that it was free and nothing of a later commit lies there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Places;
-use super::base::Base;
-use super::scan::Scan;
+use super::base::{Base, page_at};
+use super::scan::{Part, Scan};
 use crate::device::Device;
 use crate::error::{Damage, Result};
 use crate::limits::SEGMENT_LEN_MIN;
@@ -21,6 +21,8 @@ pub(super) struct Ground {
     shape: Superblock,
     /// The newest life of each.
     lives: BTreeMap<u32, u64>,
+    /// Those in which anything was found.
+    touched: BTreeSet<u32>,
     /// Segments of blocks that were moved.
     moved: BTreeSet<u64>,
     /// Where the root says that nothing lies, and nothing came since.
@@ -65,35 +67,85 @@ pub(super) fn shape(device: &impl Device, scan: &Scan) -> Result<(Superblock, bo
     Ok((shape, false))
 }
 
+/// Which segments lie where they seem to.
+struct Lives<'a, D> {
+    device: &'a D,
+    places: &'a Places,
+    parts: HashMap<u64, Vec<&'a Part>>,
+}
+
+impl<'a, D: Device> Lives<'a, D> {
+    fn of(device: &'a D, scan: &'a Scan, places: &'a Places) -> Self {
+        let mut parts: HashMap<u64, Vec<&Part>> = HashMap::new();
+        for part in &scan.parts {
+            parts.entry(part.1.segment).or_default().push(part);
+        }
+        Self { device, places, parts }
+    }
+
+    /// Whether more than a head says so, which may have gone astray: a root, or what one of its parts has behind it.
+    fn is_sure(&self, number: u64) -> bool {
+        let begin = self.places.get(number);
+        let is_there = |(place, head): &&&Part| place.checked_sub(head.at) == begin;
+        let has_rows = |(place, head): &&Part| {
+            let (at, page) = (place.checked_add(head.rows_at.into()), head.rows().ok());
+            let page = page.filter(|page| page.stored > 0);
+            at.zip(page).is_some_and(|(at, page)| page_at(self.device, at, &page, &[]).is_some())
+        };
+        let mut parts = self.parts.get(&number).into_iter().flatten().filter(is_there);
+        self.places.told.contains(&number) || parts.any(|part| has_rows(&part))
+    }
+
+    /// The newest of these, which all seem to lie in one stretch.
+    fn newest(&self, numbers: &BTreeSet<u64>) -> Option<u64> {
+        let sure = numbers.iter().rev().find(|&&number| numbers.len() == 1 || self.is_sure(number));
+        sure.or(numbers.last()).copied()
+    }
+}
+
 impl Ground {
     /// Finds it; from now on only segments that are the newest of their stretch have a place.
-    pub fn of(shape: Superblock, scan: &Scan, base: &Base, places: &mut Places) -> Self {
+    pub fn of(
+        shape: Superblock,
+        device: &impl Device,
+        (scan, base, has_older): (&Scan, &Base, bool),
+        places: &mut Places,
+    ) -> Self {
         let homes = u64::from(shape.homes());
         let physical = |begin: u64| {
             let own = begin / shape.segment_len;
             let inside = (homes..u64::from(shape.segments())).contains(&own);
             (inside && begin.is_multiple_of(shape.segment_len)).then_some(own as u32)
         };
-        let mut lives: BTreeMap<u32, u64> = BTreeMap::new();
-        let heads = scan.parts.iter().map(|(place, head)| (head.segment, place - head.at));
-        let named = places.0.iter().map(|(&number, &begin)| (number, begin));
-        for (number, begin) in heads.chain(named) {
+        let mut known: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
+        for (&number, &begin) in &places.begins {
             if let Some(own) = physical(begin) {
-                let life = lives.entry(own).or_default();
-                *life = number.max(*life);
+                known.entry(own).or_default().insert(number);
             }
         }
-        places.0.retain(|number, begin| {
+        let heads = scan.parts.iter().filter_map(|(place, head)| physical(place - head.at));
+        let touched: BTreeSet<u32> = heads.chain(known.keys().copied()).collect();
+        let lives = Lives::of(device, scan, places);
+        let lives = known.iter().filter_map(|(&own, all)| Some((own, lives.newest(all)?)));
+        let lives: BTreeMap<u32, u64> = lives.collect();
+        places.begins.retain(|number, begin| {
             physical(*begin).is_some_and(|own| lives.get(&own) == Some(number))
         });
-        let late = scan.parts.iter().filter(|(_, head)| head.sequence >= base.sequence);
+        // What came since the root, or since it was begun.
+        let is_late =
+            |sequence: u64, segment: u64| sequence >= base.sequence || segment >= base.next_segment;
+        let late = scan.parts.iter().filter(|(_, head)| is_late(head.sequence, head.segment));
         let late = late.filter_map(|(place, head)| physical(place - head.at));
-        let late: BTreeSet<u32> = late.collect();
+        let begun = places.begins.iter().filter(|(number, _)| is_late(0, **number));
+        let begun = begun.filter_map(|(_, &begin)| physical(begin));
+        let late: BTreeSet<u32> = late.chain(begun).collect();
         let of = |wanted: Condition| {
             let rows = base.segments.iter().filter(move |row| row.condition == wanted);
             rows.map(|row| row.physical.0).filter(|&own| u64::from(own) >= homes)
         };
-        let fallow = of(Condition::Free).filter(|own| !late.contains(own)).collect();
+        // Where rows from before the root were needed, any part may have had some.
+        let is_needed = |own: &u32| late.contains(own) || (has_older && touched.contains(own));
+        let fallow = of(Condition::Free).filter(|own| !is_needed(own)).collect();
         let bad = of(Condition::Bad).collect();
         let erases = base.segments.iter().map(|row| (row.physical.0, row.erases)).collect();
         let told = scan.superblocks.iter().map(|own| own.log_segment.max(own.root_segment));
@@ -102,7 +154,7 @@ impl Ground {
         let next = behind(newest).max(newest + 1);
         let moved = scan.parts.iter().filter(|(_, head)| head.kind == MOVED);
         let moved = moved.map(|(_, head)| head.segment).collect();
-        Self { shape, lives, moved, fallow, bad, erases, next }
+        Self { shape, lives, touched, moved, fallow, bad, erases, next }
     }
 
     /// All stretches: those with bytes that are needed, and those of tables among them; and so many at least that are
@@ -114,7 +166,7 @@ impl Ground {
         wanted: u64,
     ) -> Result<Segments> {
         let count = self.shape.segments();
-        let is_bare = |own: u32| !self.lives.contains_key(&own) && !self.bad.contains(&own);
+        let is_bare = |own: u32| !self.touched.contains(&own) && !self.bad.contains(&own);
         let bare = (self.shape.homes()..count).filter(|&own| is_bare(own)).count() as u64;
         let mut next = self.next;
         let mut row = |own: u32| {

@@ -16,6 +16,11 @@ pub struct Mended<D> {
 }
 
 impl<D> Mended<D> {
+    /// With nothing laid over it.
+    pub(super) const fn bare(device: D) -> Self {
+        Self { device, parts: BTreeMap::new() }
+    }
+
     /// Parts that were made again, and where they lie.
     pub(super) fn parts(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.parts.iter().map(|(&place, part)| (place, part.as_slice()))

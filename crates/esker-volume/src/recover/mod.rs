@@ -10,6 +10,7 @@
 //! | scan.rs | every head and superblock of the device |
 //! | mend.rs | damaged parts made again from their parity |
 //! | base.rs | roots and tables |
+//! | chain.rs | commits that count |
 //! | rows.rs | what the log says besides, and what older rows may say of what is lost |
 //! | links.rs | one tree of all that was found |
 //! | repair.rs | the same written as a volume that is whole |
@@ -17,6 +18,7 @@
 //! | keep.rs, ground.rs | snapshots that stay; where nothing lies that is needed |
 
 mod base;
+mod chain;
 mod ground;
 mod keep;
 mod links;
@@ -27,7 +29,7 @@ pub mod repair;
 mod rows;
 pub(crate) mod scan;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use esker::Ino;
 use esker_stone::rows::blocks::BlockRow;
@@ -42,7 +44,8 @@ use crate::error::{Damage, Result};
 use crate::limits::{BLOCK_LEN_MAX, NEXT};
 use crate::log::{Good, Log};
 use crate::migrate::Moving;
-use crate::rows::Numbers;
+use crate::recent::Recent;
+use crate::rows::{Begun, Move, Numbers};
 use crate::segments::{Physical, Segments};
 use crate::stack::State;
 use crate::superblock::Superblock;
@@ -112,11 +115,21 @@ impl Found {
 
 /// Where segments begin on the device.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places(HashMap<u64, u64>);
+pub(crate) struct Places {
+    begins: HashMap<u64, u64>,
+    /// Those of which more than a head says so.
+    told: HashSet<u64>,
+}
 
 impl Places {
     fn get(&self, segment: u64) -> Option<u64> {
-        self.0.get(&segment).copied()
+        self.begins.get(&segment).copied()
+    }
+
+    /// A root, a superblock or a commit says where a segment lies: heads may have gone astray.
+    fn tell(&mut self, segment: u64, begin: u64) {
+        self.begins.insert(segment, begin);
+        self.told.insert(segment);
     }
 }
 
@@ -142,7 +155,7 @@ pub fn recover<D: Device>(
     let links = links::link(&mut all, how.keep_older);
     (found.older, found.lost, found.nameless) = (links.older, links.lost, links.nameless);
     found.bare = links.bare;
-    let by_number = places.0.iter().filter_map(|(&number, &at)| {
+    let by_number = places.begins.iter().filter_map(|(&number, &at)| {
         Some((number, Physical(u32::try_from(at / shape.segment_len).ok()?)))
     });
     let segments = Segments::found(by_number.collect());
@@ -181,14 +194,17 @@ fn left<D: Device>(device: D, options: &Options, before: Option<i64>) -> Result<
     let Some(uuid) = scan.uuid() else { return Err(Damage::NoVolume.into()) };
     found.uuid = uuid;
     let shape = scan.shape(device.geometry().size);
-    let mut places = scan.places();
+    let mut places = scan.places(&device);
     let (mended, count) = mend::mend(device, &scan);
     found.mended = count;
     let base = base::Base::find(&mended, &scan, &mut places, before);
     (found.root, found.base) = (base.is_root, base.sequence);
     let told = rows::Told { scan: &scan, device: &mended, places: &places, before };
     let all = told.all(&base, &mut found);
-    probe(&mended, &shape, &mut places, &all.recent.blocks);
+    for row in &all.begun {
+        places.tell(row.segment, u64::from(row.physical.0) * shape.segment_len);
+    }
+    probe(&mended, &shape, &mut places, &all.recent);
     Ok(Left { scan, mended, shape, places, base, all, found })
 }
 
@@ -221,21 +237,29 @@ fn log(superblock: Superblock, sequence: u64) -> Log {
     }
 }
 
+/// Where it lies that a block was moved to, if it was.
+fn moved(moves: &BTreeMap<BlockName, Move>, block: BlockName) -> Option<Move> {
+    let near = moves.range(..=block).next_back().map(|(_, row)| *row);
+    near.filter(|row| row.holds(block))
+}
+
 /// Finds segments of which no head is left by their blocks: a checksum says which block it is.
-fn probe(
-    device: &impl Device,
-    shape: &Superblock,
-    places: &mut Places,
-    blocks: &BTreeMap<BlockName, BlockRow>,
-) {
-    let mut unknown: BTreeMap<u64, Vec<(BlockName, &BlockRow)>> = BTreeMap::new();
-    for (&name, row) in blocks.iter().filter(|(name, _)| places.get(name.segment).is_none()) {
-        let own = unknown.entry(name.segment).or_default();
-        if own.len() < PROBED_BLOCKS && row.stored <= BLOCK_LEN_MAX {
-            own.push((name, row));
+fn probe(device: &impl Device, shape: &Superblock, places: &mut Places, recent: &Recent) {
+    let mut unknown: BTreeMap<u64, Vec<(BlockName, u64, &BlockRow)>> = BTreeMap::new();
+    for (&name, row) in &recent.blocks {
+        let born = (name.segment, 0);
+        let now = moved(&recent.moves, name).map(|row| (row.to, row.shift));
+        for (segment, shift) in now.into_iter().chain([born]) {
+            if places.get(segment).is_some() || row.stored > BLOCK_LEN_MAX {
+                continue;
+            }
+            let own = unknown.entry(segment).or_default();
+            if own.len() < PROBED_BLOCKS {
+                own.push((name, row.at.wrapping_add(shift), row));
+            }
         }
     }
-    let taken: BTreeSet<u64> = places.0.values().copied().collect();
+    let taken: BTreeSet<u64> = places.begins.values().copied().collect();
     let mut left = PROBES_MAX;
     for (segment, blocks) in unknown {
         let stretches = (0..shape.size / shape.segment_len).map(|at| at * shape.segment_len);
@@ -244,15 +268,14 @@ fn probe(
             if left == 0 {
                 return;
             }
-            let lies_here = |(name, row): &(BlockName, &BlockRow)| {
+            let lies_here = |&(name, at, row): &(BlockName, u64, &BlockRow)| {
                 let mut stored = vec![0; row.stored as usize];
-                let read = begin
-                    .checked_add(row.at)
-                    .is_some_and(|at| device.read(at, &mut stored).is_ok());
-                read && BlockRow::covered(*name).verify(0, &stored, &row.checksums).is_ok()
+                let place = begin.checked_add(at);
+                let read = place.is_some_and(|place| device.read(place, &mut stored).is_ok());
+                read && BlockRow::covered(name).verify(0, &stored, &row.checksums).is_ok()
             };
             if blocks.iter().any(lies_here) {
-                places.0.insert(segment, begin);
+                places.begins.insert(segment, begin);
                 break;
             }
         }
@@ -262,7 +285,7 @@ fn probe(
 /// All rows that count, and what is not sure of them.
 #[derive(Default)]
 struct All {
-    recent: crate::recent::Recent,
+    recent: Recent,
     /// Inodes that may be older than they were.
     older: BTreeSet<Ino>,
     /// Names that may be older than they were.
@@ -271,4 +294,8 @@ struct All {
     damaged: BTreeMap<Ino, u64>,
     /// Inodes that may have had extended attributes that are lost.
     bare: BTreeSet<Ino>,
+    /// Segments that commits have begun for blocks that were moved.
+    begun: Vec<Begun>,
+    /// Whether rows from before the root may be among them.
+    has_older: bool,
 }

@@ -3,12 +3,12 @@
 //! Above: `repair`. Below: rows of blocks, the device. Invariant: a block that is said to be whole was read, had its
 //! checksums, and could be decoded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
 
-use super::{All, Places};
+use super::{All, Places, moved};
 use crate::base::is_based;
 use crate::device::Device;
 use crate::limits::BLOCK_LEN_MAX;
@@ -27,6 +27,8 @@ pub(super) struct Proving<'a, D> {
     pub below: bool,
     /// Plain bytes of those that were read; `None`: damaged.
     known: BTreeMap<BlockName, Option<u32>>,
+    /// Those that were moved, and are whole only where they were born.
+    born: BTreeSet<BlockName>,
 }
 
 impl<'a, D: Device> Proving<'a, D> {
@@ -34,7 +36,8 @@ impl<'a, D: Device> Proving<'a, D> {
     pub fn new(device: &'a D, places: &'a Places, room: u64, all: &mut All) -> Self {
         let blocks = std::mem::take(&mut all.recent.blocks);
         let moves = std::mem::take(&mut all.recent.moves);
-        Self { device, places, room, blocks, moves, below: false, known: BTreeMap::new() }
+        let (known, born) = (BTreeMap::new(), BTreeSet::new());
+        Self { device, places, room, blocks, moves, below: false, known, born }
     }
 
     /// The row of a block.
@@ -44,8 +47,7 @@ impl<'a, D: Device> Proving<'a, D> {
 
     /// That it was moved.
     pub fn moved(&self, block: BlockName) -> Option<Move> {
-        let near = self.moves.range(..=block).next_back().map(|(_, row)| *row);
-        let row = near.filter(|row| row.holds(block))?;
+        let row = moved(&self.moves, block).filter(|_| !self.born.contains(&block))?;
         Some(Move { block, count: 1, ..row })
     }
 
@@ -75,7 +77,12 @@ impl<'a, D: Device> Proving<'a, D> {
         if let Some(&known) = self.known.get(&block) {
             return known;
         }
-        let read = self.read(block);
+        let mut read = self.read(block);
+        if read.is_none() && self.moved(block).is_some() {
+            // What is moved stays where it was until a superblock has forgotten that.
+            self.born.insert(block);
+            read = self.read(block);
+        }
         self.known.insert(block, read);
         read
     }

@@ -15,12 +15,14 @@ use super::ground::{self, Ground};
 use super::keep::{Keeping, keep};
 use super::prove::Proving;
 use super::{All, Found, Left, Mended, left, links, recount};
+use crate::base::{UNFINISHED, is_based};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::limits::{NEXT, SUPERBLOCK_STEP};
 use crate::log::{Good, Log};
 use crate::migrate::Moving;
 use crate::mkfs::behind;
+use crate::recent::{Run, Runs};
 use crate::rows::{Numbers, Refs};
 use crate::segments::{Condition, Physical, Segments};
 use crate::stack::State;
@@ -29,6 +31,9 @@ use crate::volume::{Options, Volume};
 
 /// Segments that are wanted besides those for tables: of the log, the root, and what is left of others.
 const MORE: u64 = 8;
+
+/// Segments that it takes at least: of the log, those where that goes on, one for tables.
+const LEAST: usize = 2 + NEXT;
 
 /// Numbers that must be left to count on with.
 const SPARE: u64 = 1 << 20;
@@ -55,7 +60,7 @@ pub struct Repaired {
     pub gone: Vec<Vec<u8>>,
     /// Names of snapshots that stay though bytes of their files are lost.
     pub hurt: Vec<Vec<u8>>,
-    /// The root is lost, and with it how many snapshots there were.
+    /// The newest root is lost, or may be, and with it how many snapshots there were.
     pub unknown_snapshots: bool,
     /// No superblock was left: label, reserve, lengths of blocks and codec are those of a new volume.
     pub settings_lost: bool,
@@ -115,18 +120,23 @@ pub fn repair<D: Device>(
     let (shape, known) = ground::shape(&device, &scan)?;
     shape.may_be_written()?;
     let below = base.state.base.is_some();
-    // Only a root says which base it is.
-    if shape.incompatible & BASE != 0 && !below {
+    if lacks_base(&shape, &base.state, &all) {
         return Err(RepairError::Feature);
     }
     let newest = numbers(&scan);
-    let ground = Ground::of(shape, &scan, &base, &mut places);
+    let from = (&scan, &base, all.has_older);
+    let ground = Ground::of(shape, &mended, from, &mut places);
     let mut proving = Proving::new(&mended, &places, shape.segment_room, &mut all);
     proving.below = below;
     proving.holes(&mut all);
-    let kept = keep(&base.state, (&mended, &places), &mut proving, how.drop_snapshots);
+    // Where nothing is written over, parts that were made again are not put back: no snapshot can do with those.
+    let (bare, in_place) = (Mended::bare(&device), device.geometry().zones.is_none());
+    let left = if in_place { &mended } else { &bare };
+    let kept = keep(&base.state, (left, &places), &mut proving, how.drop_snapshots);
     let mut done = Repaired { found, settings_lost: !known, ..Repaired::default() };
-    done.unknown_snapshots = has_lost_root(&shape, base.is_root.then_some(base.root));
+    let root = base.is_root.then_some(base.root);
+    // Without a superblock and a root nothing says that there were none.
+    done.unknown_snapshots = has_lost_root(&shape, root) || (!known && root.is_none());
     (done.gone, done.hurt) = (kept.gone.clone(), kept.hurt.clone());
     if how.write && !how.drop_snapshots && (done.unknown_snapshots || !kept.gone.is_empty()) {
         return Err(RepairError::Snapshots(kept.gone));
@@ -140,7 +150,7 @@ pub fn repair<D: Device>(
     if !how.write {
         return Ok(done);
     }
-    if !kept.rows.is_empty() {
+    if !kept.rows.is_empty() && in_place {
         put_back(&device, &mended)?;
     }
     drop(mended);
@@ -205,6 +215,19 @@ fn has_lost_root(shape: &Superblock, read: Option<(u64, u64)>) -> bool {
     shape.incompatible & SNAPSHOTS != 0 && wanted != read
 }
 
+/// Whether something hangs from a base, and no root says from which. A root from before all of it was laid down names
+/// none yet.
+fn lacks_base(shape: &Superblock, told: &State, all: &All) -> bool {
+    let is_of = |run: &Run| run.place.is_some_and(|place| is_based(place.block));
+    match &told.base {
+        Some(base) => base.name == UNFINISHED,
+        None => {
+            let mut runs = all.recent.extents.values().flat_map(Runs::iter);
+            shape.incompatible & BASE != 0 || runs.any(is_of)
+        }
+    }
+}
+
 /// One tree of all that was found, with its counts.
 fn tree(all: &mut All, base: &State, keep_older: bool, done: &mut Repaired) -> State {
     let links = links::link(all, keep_older);
@@ -257,6 +280,9 @@ fn index<D: Device>(
     }
     let bytes = recount::weight(recent) * u64::from(shape.copies) * 2;
     let segments = ground.segments(&live, &tables, bytes / shape.segment_room + MORE)?;
+    if segments.free() < LEAST {
+        return Err(Error::NoSpace);
+    }
     (state.snapshots, state.kept) = (kept.rows.clone(), kept.tables.clone());
     state.since.clone_from(&kept.since);
     let stays: BTreeSet<u64> = kept.rows.iter().map(|row| row.sequence).collect();

@@ -10,6 +10,7 @@ use esker_stone::key::{self, kind};
 use esker_stone::rows::extents::{BlockName, Place};
 
 use super::base::{Base, Walk, tables};
+use super::chain::{self, Commit, End, Parts, State};
 use super::mend::Mended;
 use super::scan::{Part, Scan};
 use super::{All, Found, Places};
@@ -18,13 +19,14 @@ use crate::device::Device;
 use crate::merge::{Range, Row};
 use crate::part::{LOG, PartHead};
 use crate::recent::{END, Recent, Run, Runs, runs};
-use crate::rows::counter;
-use crate::stack::State;
+use crate::rows::{Begun, counter};
+use crate::stack;
 
 /// A block that there never is: what a file has there is lost.
 const LOST: BlockName = BlockName { segment: 0, slot: 0 };
 
-/// Most bytes of a file that are told to be lost one by one: of one that lost more, nothing is left.
+/// Most bytes of a file that are told to be lost one by one: one that lost more has a hole behind them, and a name that
+/// says so.
 const LOST_LEN_MAX: u64 = 64 << 30;
 
 /// What the device tells.
@@ -42,6 +44,8 @@ struct Log {
     lost: Option<u64>,
     /// Inodes from here on were made after that; `None`: none were.
     sure_from: Option<u64>,
+    /// Segments that were begun for blocks that were moved.
+    begun: Vec<Begun>,
 }
 
 /// Adds a row of a table.
@@ -112,8 +116,8 @@ impl<D: Device> Told<'_, D> {
     }
 
     /// Parts of the log, by their commits.
-    fn commits(&self) -> BTreeMap<(u64, u64), Vec<Part>> {
-        let mut commits: BTreeMap<_, Vec<Part>> = BTreeMap::new();
+    fn commits(&self) -> Parts {
+        let mut commits = Parts::new();
         let own = self.scan.parts.iter().filter(|(_, head)| head.kind == LOG && self.in_time(head));
         for part in own {
             commits.entry((part.1.sequence, part.1.epoch)).or_default().push(*part);
@@ -132,29 +136,29 @@ impl<D: Device> Told<'_, D> {
 
     /// Lays the log behind the base over its rows.
     fn log(&self, base: &Base, to: &mut Recent, found: &mut Found) -> Log {
-        let (commits, proven) = (self.commits(), self.proven());
-        let names: HashSet<u64> =
-            commits.values().flatten().map(|(_, head)| head.checksum).collect();
-        let (mut log, mut newest) = (Log::default(), base.sequence);
+        let (parts, proven) = (self.commits(), self.proven());
+        let end = End { sequence: base.sequence, before: base.before };
+        let (mut log, mut newest, mut seen) = (Log::default(), base.sequence, base.sequence);
         found.time = base.time;
-        for ((sequence, _), parts) in &commits {
-            if *sequence <= base.sequence {
-                continue;
-            }
-            let follows =
-                |head: &PartHead| names.contains(&head.before) || head.before == base.before;
-            if parts.iter().any(|(_, head)| !follows(head)) {
+        for Commit { sequence, parts, state, gap } in
+            chain::commits(self.device, &parts, end, proven)
+        {
+            if gap {
                 (log.lost, log.sure_from) = (Some(sequence.saturating_sub(1)), None);
             }
-            let whole = parts.last().is_some_and(|(_, head)| head.is_last())
-                && (0..).zip(parts).all(|(number, (_, head))| head.part == number);
-            if !whole && *sequence > proven {
+            match state {
+                // Nobody was told that it is there.
+                State::GivenUp => {
+                    seen = sequence;
+                    continue;
+                }
                 // It was never safe.
-                continue;
+                State::Torn if sequence > proven => continue,
+                State::Whole | State::Torn => {}
             }
             let mut delta = Delta::default();
-            let mut read = whole;
-            for part in parts {
+            let mut read = state == State::Whole;
+            for part in &parts {
                 match self.rows(part) {
                     Some(own) => join(&mut delta, own),
                     None => read = false,
@@ -163,15 +167,16 @@ impl<D: Device> Told<'_, D> {
             let next_ino = delta.counters.iter().find(|row| row.number == counter::NEXT_INO);
             let next_ino = next_ino.map(|row| row.value);
             if !read {
-                (log.lost, log.sure_from) = (Some(*sequence), None);
+                (log.lost, log.sure_from) = (Some(sequence), None);
             } else if log.lost.is_some() {
                 log.sure_from = log.sure_from.or(next_ino);
             }
-            newest = newest.max(*sequence);
+            (newest, seen) = (sequence, sequence);
             found.time = parts.last().map(|(_, head)| head.time);
+            log.begun.append(&mut delta.begun);
             let _ = to.apply(delta);
         }
-        if proven > newest {
+        if proven > seen {
             (log.lost, log.sure_from) = (Some(proven), None);
         }
         found.sequence = newest;
@@ -215,6 +220,7 @@ impl<D: Device> Told<'_, D> {
         walk.rows.drain(..).for_each(|row| put(&mut all.recent, row));
         let log = self.log(base, &mut all.recent, found);
         found.lost_commit = log.lost;
+        all.begun = log.begun;
         if !base.is_root && log.lost.is_some() {
             // There may have been tables.
             walk.lost.push(Range { from: Vec::new(), to: None });
@@ -232,7 +238,10 @@ impl<D: Device> Told<'_, D> {
             let known = all.recent.inodes.range(..Ino(base.state.numbers.next_ino));
             let bare = known.map(|(&ino, _)| ino).filter(|&ino| lost.hold_xattrs(ino));
             all.bare = bare.collect();
-            all.fill(&lost, self.older(base));
+            // The same goes for what is in them.
+            let next_ino = if base.is_root { base.state.numbers.next_ino } else { u64::MAX };
+            all.fill(&lost, self.older(base), Ino(next_ino));
+            all.has_older = true;
         }
         all
     }
@@ -243,7 +252,7 @@ impl<D: Device> Told<'_, D> {
 pub(super) fn of_snapshot<D: Device>(
     all: &mut All,
     (device, places): (&Mended<D>, &Places),
-    seen: &State,
+    seen: &stack::State,
     found: &mut Found,
 ) {
     let mut walk = Walk::new(device, places);
@@ -256,7 +265,7 @@ pub(super) fn of_snapshot<D: Device>(
     let lost = Ranges(lost.collect());
     all.bare = all.recent.inodes.keys().copied().filter(|&ino| lost.hold_xattrs(ino)).collect();
     // Other rows may be newer: they say nothing of it.
-    all.fill(&lost, Recent::default());
+    all.fill(&lost, Recent::default(), Ino(u64::MAX));
 }
 
 /// Adds the rows of another part of the same commit.
@@ -267,14 +276,15 @@ fn join(to: &mut Delta, more: Delta) {
     to.xattrs.extend(more.xattrs);
     to.extents.extend(more.extents);
     to.moves.extend(more.moves);
+    to.begun.extend(more.begun);
     to.gone.extend(more.gone.into_iter().filter(|key| key.first() != Some(&kind::ORPHAN)));
     to.counters.extend(more.counters);
     to.blocks.extend(more.blocks);
 }
 
 impl All {
-    /// Takes from older rows what is lost.
-    fn fill(&mut self, lost: &Ranges, older: Recent) {
+    /// Takes from older rows what is lost. Inodes from `next` on never had rows in what is.
+    fn fill(&mut self, lost: &Ranges, older: Recent, next: Ino) {
         let own = &mut self.recent;
         for (ino, row) in older.inodes {
             if row.is_some() && lost.hold(&key::inode(ino)) && !own.inodes.contains_key(&ino) {
@@ -303,7 +313,8 @@ impl All {
         for (name, row) in older.moves {
             own.moves.entry(name).or_insert(row);
         }
-        let files: Vec<_> = own.inodes.values().flatten().cloned().collect();
+        let files = own.inodes.range(..next).filter_map(|(_, row)| row.clone());
+        let files: Vec<_> = files.collect();
         for row in files {
             let attr = row.attr;
             let has_content = matches!(attr.kind, Kind::File | Kind::Symlink) && attr.size > 0;
@@ -329,8 +340,10 @@ impl All {
                     Err(next) => (at, next.min(to) - at),
                 };
                 at = start + len;
+                let told = len.min(LOST_LEN_MAX.saturating_sub(gone));
                 gone += len;
-                runs.put(Run { start, len, place: Some(Place { block: LOST, offset: 0 }) });
+                let place = Some(Place { block: LOST, offset: 0 });
+                runs.put(Run { start, len: told, place });
                 for run in older.into_iter().flat_map(|known| known.between(start, at)) {
                     runs.put(run);
                     gone -= run.len;
@@ -339,7 +352,8 @@ impl All {
             }
         }
         if gone > LOST_LEN_MAX {
-            own.inodes.remove(&ino);
+            // What is told of it is enough to name it so; this is for what nobody reads.
+            self.damaged.insert(ino, gone);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Above: `recover`. Below: the device. Invariant: what lies within a part that was found is content, whatever it looks
 //! like; what is read that fails is as if zeros were there.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -206,10 +206,37 @@ impl Scan {
         }
     }
 
-    /// Where segments begin.
-    pub fn places(&self) -> Places {
-        let begin = |(place, head): &Part| (head.segment, place - head.at);
-        Places(self.parts.iter().map(begin).collect())
+    /// Where segments begin, as most of their parts say that are as they were written; or most of their heads, if none
+    /// is. The newest superblock knows it of two.
+    pub fn places(&self, device: &impl Device) -> Places {
+        let mut begins: HashMap<u64, BTreeMap<u64, Vec<&Part>>> = HashMap::new();
+        for part in &self.parts {
+            let (place, head) = part;
+            let own = begins.entry(head.segment).or_default();
+            own.entry(place - head.at).or_default().push(part);
+        }
+        let mut left = device.geometry().size;
+        let mut places = Places::default();
+        for (segment, begins) in begins {
+            let votes = |parts: &[&Part], left: &mut u64| {
+                let whole = parts.iter().filter(|part| holds(device, part, left) == Some(true));
+                (whole.count(), parts.len())
+            };
+            let one = begins.len() == 1;
+            let most = begins.iter().max_by_key(|(_, parts)| match one {
+                true => (0, 0),
+                false => votes(parts, &mut left),
+            });
+            places.begins.extend(most.map(|(&begin, _)| (segment, begin)));
+        }
+        if let Some(own) = self.superblocks.first() {
+            let begin = |physical: u32| u64::from(physical) * own.segment_len;
+            places.tell(own.log_segment, begin(own.log_physical));
+            if own.root_stored > 0 {
+                places.tell(own.root_segment, begin(own.root_physical));
+            }
+        }
+        places
     }
 }
 
@@ -244,7 +271,7 @@ fn is_later((place, head): &Part, (other_place, other): &Part) -> bool {
 }
 
 /// Whether a part is as it was written; nothing where no more is to be read, or it says that it is longer than any is.
-fn holds(device: &impl Device, (place, head): &Part, left: &mut u64) -> Option<bool> {
+pub(super) fn holds(device: &impl Device, (place, head): &Part, left: &mut u64) -> Option<bool> {
     let len = usize::try_from(head.len).ok().filter(|&len| len <= PART_MAX)?;
     *left = left.checked_sub(head.len)?;
     let mut bytes = vec![0; len];
