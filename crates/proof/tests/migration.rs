@@ -15,10 +15,13 @@ use esker_proof::lying::states::{Dose, Replay};
 use esker_proof::lying::{Lying, Op, Plan, Request};
 use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
+use esker_stone::cache::Cache;
 use esker_stone::check::checksum;
-use esker_volume::Superblock;
 use esker_volume::device::{Fault, Zones};
+use esker_volume::part::{MOVED, PartHead};
+use esker_volume::recover::{Recovering, RepairError, Repairing, recover, repair};
 use esker_volume::segments::Condition;
+use esker_volume::{Options, Superblock};
 
 const BLOCK: usize = 4096;
 /// Blocks from one sync to the next.
@@ -287,4 +290,39 @@ fn mounting_again_loses_nothing_and_writes_no_more() {
     println!("{} % full: {all} bytes in {batches} batches of {user}, {most} at most", FULL);
     assert!(all < batches * user * 12, "{all} bytes written for {batches} batches");
     assert!(most < 64 * user, "{most} bytes for one batch");
+}
+
+/// Where blocks went is told by a commit, and by themselves: all heads there may be lost.
+#[test]
+fn what_was_moved_is_found_without_its_heads() {
+    let mut full = Full::new(&SHAPE, seed());
+    let mut repaired = 0;
+    let options = || Options { table_len: 1, ..Options::new(Cache::new(1 << 20)) };
+    for step in 0..from_env("ESKER_CASES", 3) * 10 {
+        full.batch().expect("it is written over");
+        let mut medium = full.fs.store().volume().device().medium();
+        let mut bytes = vec![0; medium.size() as usize];
+        medium.read(0, &mut bytes);
+        for at in (0..bytes.len()).step_by(512) {
+            if PartHead::parse(&bytes[at..], &[7; 16]).is_some_and(|head| head.kind == MOVED) {
+                medium.write(at as u64, &[0; PartHead::SIZE]);
+            }
+        }
+        let device = SHAPE.device(medium);
+        let (view, found) =
+            recover(&device, options(), Recovering::default()).expect("it is there");
+        let mut read = vec![0; full.content.len()];
+        let len = view.read(full.ino, 0, &mut read);
+        assert!(len == Ok(read.len()) && read == full.content, "step {step}: {found:?}");
+        let how = Repairing { write: true, ..Repairing::default() };
+        let done = match repair(&device, options(), how) {
+            // It is nearly full.
+            Err(RepairError::NoRoom) => continue,
+            done => done.unwrap_or_else(|why| panic!("step {step}: {why:?}")),
+        };
+        repaired += 1;
+        let found = look(&SHAPE, &device, full.ino, full.content.len());
+        assert_eq!(found, Ok(full.sum()), "step {step}: {done:?}");
+    }
+    assert!(repaired > 0, "it always was too full");
 }

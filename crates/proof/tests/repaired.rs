@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use esker::posix::{Caller, Fs, New};
 use esker::store::{Flow, View};
-use esker::{Cursor, Ino, Kind, Name, Time};
+use esker::{Attr, Cursor, Ino, Kind, Name, Time};
 use esker_proof::chance::Chance;
 use esker_proof::cut::{SHAPES, Shape, goes_on};
 use esker_proof::harness::{from_env, seed};
@@ -15,11 +15,16 @@ use esker_proof::lying::Lying;
 use esker_proof::lying::medium::Medium;
 use esker_proof::lying::states::{Dose, Replay};
 use esker_proof::told::print;
+use esker_proof::world::inside::root_attr;
 use esker_proof::world::on_volume::{above, mount};
 use esker_stone::cache::Cache;
+use esker_stone::rows::inodes::Inode;
+use esker_stone::rows::names::Named;
+use esker_volume::device::Zones;
 use esker_volume::part::{LOG, PARITY, PartHead, TABLES};
 use esker_volume::recover::{Recovering, RepairError, Repaired, Repairing, recover, repair};
-use esker_volume::{Damage, Error, Options, Snapped, Superblock, open};
+use esker_volume::rows::Numbers;
+use esker_volume::{Damage, Error, Options, Sink, Snapped, Source, Superblock, Volume, open};
 
 const DOSE: Dose = Dose { subsets: 1, torn: 2, garbage: 1 };
 /// Of each kind of damage so many places are tried.
@@ -501,5 +506,219 @@ fn what_cannot_be_counted_on_from_is_left_alone() {
         let medium = resealed(&made.medium, &|own| change(own, last));
         let wanted = RepairError::Volume(Error::Damaged(Damage::Superblock));
         assert_eq!(refused(shape, &medium), Some(wanted), "{number}");
+    }
+}
+
+/// Zeros where parts like these have their heads, and behind them for so many bytes more.
+fn without(medium: &Medium, body: usize, which: &dyn Fn(&PartHead) -> bool) -> Medium {
+    let mut own = medium.clone();
+    let mut bytes = vec![0; medium.size() as usize];
+    medium.read(0, &mut bytes);
+    for at in (0..bytes.len()).step_by(512) {
+        if PartHead::parse(&bytes[at..], &[7; 16]).is_some_and(|head| which(&head)) {
+            own.write(at as u64, &vec![0; PartHead::SIZE + body]);
+        }
+    }
+    own
+}
+
+fn without_superblocks(medium: &Medium) -> Medium {
+    let mut own = medium.clone();
+    let mut bytes = vec![0; medium.size() as usize];
+    medium.read(0, &mut bytes);
+    let all = (0..bytes.len()).step_by(512);
+    all.filter(|&at| Superblock::parse(&bytes[at..]).is_ok())
+        .for_each(|at| own.write(at as u64, &[0; 512]));
+    own
+}
+
+/// Without superblocks and roots nobody knows whether there were snapshots.
+#[test]
+fn snapshots_do_not_go_in_silence() {
+    let shape = &SHAPES[0];
+    let made = made(shape, seed(), true);
+    let medium = without(&made.medium, 300, &|head| head.kind == TABLES);
+    let medium = without_superblocks(&medium);
+    assert_eq!(refused(shape, &medium), Some(RepairError::Snapshots(Vec::new())));
+    repaired(&shape.device(medium), true).expect("it is repaired without them");
+}
+
+/// A file, or as much of one as is told before the source fails.
+struct Telling {
+    ino: u64,
+    len: usize,
+    fails: bool,
+}
+
+impl Source for Telling {
+    fn tell(&self, to: &mut dyn Sink) -> Result<(), Error> {
+        let (ino, mut chance) = (Ino(self.ino), Chance::new(self.ino));
+        let bytes: Vec<u8> = (0..self.len).map(|_| chance.number() as u8).collect();
+        let attr = Attr { kind: Kind::File, nlink: 1, size: self.len as u64, ..root_attr() };
+        to.inode(Inode { ino, attr, inline: Vec::new() });
+        let name = format!("f{}", self.ino).into_bytes();
+        to.name(Named { dir: Ino::ROOT, name, ino, kind: Kind::File, seq: (1 << 30) + self.ino })?;
+        to.bytes(ino, 0, &bytes)?;
+        if self.fails {
+            return Err(Error::Source(esker::Error::Io));
+        }
+        let (next_ino, next_place) = (self.ino + 1, (1 << 30) + self.ino + 1);
+        to.numbers(Numbers { next_ino, inodes: self.ino, next_place });
+        Ok(())
+    }
+}
+
+fn tell(volume: &Volume<Arc<Lying>>, ino: u64, len: usize, fails: bool) {
+    let done = volume.commit(&Telling { ino, len, fails });
+    assert_eq!(done.is_err(), fails, "{done:?}");
+}
+
+/// Commits that were given up are no loss: nothing is older for that.
+#[test]
+fn what_was_given_up_is_no_loss() {
+    let shape = &SHAPES[3];
+    let device = shape.fresh(seed());
+    let volume = shape.open(Arc::clone(&device), true).expect("it opens");
+    for ino in 2..8 {
+        tell(&volume, ino, 20_000, false);
+        tell(&volume, ino + 1, 900_000, true);
+    }
+    volume.close().expect("it closes");
+    let wanted = files(&volume);
+    drop(volume);
+    let torn =
+        parts(&device.medium()).iter().filter(|head| head.kind == LOG && !head.is_last()).count();
+    assert!(torn > 4, "{torn} parts of what was given up");
+    for medium in [device.medium(), without_superblocks(&device.medium())] {
+        let now = shape.device(medium);
+        let (view, found) = recover(&now, options(), Recovering::default()).expect("it is there");
+        assert!(!found.has_gaps() && found.older.is_empty(), "{found:?}");
+        assert!(files(&view) == wanted);
+    }
+}
+
+/// Heads of a medium.
+fn parts(medium: &Medium) -> Vec<PartHead> {
+    let mut bytes = vec![0; medium.size() as usize];
+    medium.read(0, &mut bytes);
+    let all = (0..bytes.len()).step_by(512);
+    all.filter_map(|at| PartHead::parse(&bytes[at..], &[7; 16])).collect()
+}
+
+/// A commit that no barrier is known behind counts if it is whole, as when the volume is opened.
+#[test]
+fn what_never_was_safe_does_not_count() {
+    let shape = &SHAPES[3];
+    let device = shape.fresh(seed());
+    let volume = shape.open(Arc::clone(&device), true).expect("it opens");
+    (2..6).for_each(|ino| tell(&volume, ino, 20_000, false));
+    drop(volume);
+    let mut medium = device.medium();
+    let mut bytes = vec![0; medium.size() as usize];
+    medium.read(0, &mut bytes);
+    let all = (0..bytes.len()).step_by(512);
+    let last = all.filter_map(|at| Some((PartHead::parse(&bytes[at..], &[7; 16])?.sequence, at)));
+    let (_, at) = last.max().expect("a commit");
+    medium.write((at + PartHead::SIZE + 100) as u64, &[0xa5; 64]);
+    let device = shape.device(medium);
+    let wanted = files(&shape.open(&device, false).expect("it opens"));
+    assert_eq!(wanted.len(), 3);
+    let (view, found) = recover(&device, options(), Recovering::default()).expect("it is there");
+    assert!(!found.has_gaps() && found.older.is_empty(), "{found:?}");
+    assert!(readable(&view) == wanted && self::all(&view).len() == 3);
+}
+
+/// Heads that went astray, and such as somebody made up, move nothing and hide nothing.
+#[test]
+fn stray_heads_move_nothing() {
+    let shape = &SHAPES[1];
+    let made = made(shape, seed(), false);
+    let mut medium = made.medium.clone();
+    let mut bytes = vec![0; medium.size() as usize];
+    medium.read(0, &mut bytes);
+    let mut seen = BTreeSet::new();
+    let all = (0..bytes.len()).step_by(512);
+    let heads: Vec<_> =
+        all.filter_map(|at| Some((at as u64, PartHead::parse(&bytes[at..], &[7; 16])?))).collect();
+    let stretches = (4..medium.size() / shape.segment_len).map(|own| own * shape.segment_len);
+    let (free, used): (Vec<u64>, Vec<u64>) = stretches
+        .partition(|&at| (at..at + shape.segment_len).step_by(4096).all(|at| medium.is_zero(at)));
+    let mut free = free.into_iter().rev();
+    let mut strays = 0;
+    for (_, head) in heads.iter().filter(|(_, head)| head.kind == LOG && head.slots > 0) {
+        let Some(to) = seen.insert(head.segment).then(|| free.next()).flatten() else { continue };
+        medium.write(to + head.at, &head.encode());
+        strays += 1;
+    }
+    let mut planted = 0;
+    for begin in used {
+        let mut gaps = (begin..begin + shape.segment_len).step_by(4096);
+        let Some(to) = gaps.find(|&at| medium.is_zero(at)) else { continue };
+        let mut part = vec![0; 512];
+        let head = heads[0].1;
+        let (segment, at) = (1 << 30, to - begin);
+        PartHead { segment, at, kind: LOG, sequence: 1, rows_stored: 0, rows_at: 0, ..head }
+            .seal(&mut part);
+        part[300] = 1;
+        medium.write(to, &part);
+        planted += 1;
+    }
+    assert!(strays > 0 && planted > 0, "{strays} astray, {planted} made up");
+    let medium = without_superblocks(&medium);
+    let device = shape.device(medium);
+    let (view, found) = recover(&device, options(), Recovering::default()).expect("it is there");
+    assert!(readable(&view) == made.files, "{found:?}");
+    let done = repaired(&device, true).expect("it is repaired");
+    assert_eq!(judge(shape, &made, &device, &done), Ok(made.files.len()), "{done:?}");
+}
+
+/// A file that is mostly a hole is not lost for that.
+#[test]
+fn sparse_files_are_kept() {
+    let shape = &SHAPES[0];
+    let device = shape.fresh(seed());
+    let fs = Fs::new(mount(shape, Arc::clone(&device)).expect("it opens"), clock);
+    let make = |path: &str, byte: u8| {
+        let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
+        let name = Name::parse(path.as_bytes()).expect("a name");
+        let ino = fs.create(&Caller::ROOT, Ino::ROOT, name, new).expect("room").ino;
+        fs.write(ino, 0, &[byte; 5000], false).expect("room");
+        fs.write(ino, 1 << 40, &[byte + 1; 5000], false).expect("room");
+        fs.sync().expect("a sync");
+        fs.forget(ino, 1);
+    };
+    make("lost", 1);
+    let first = parts(&device.medium()).iter().map(|head| head.sequence).max().expect("a commit");
+    make("old", 8);
+    drop(fs);
+    let lost = |head: &PartHead| head.kind == TABLES || head.sequence == first;
+    let medium = without(&device.medium(), 300, &lost);
+    let device = shape.device(without_superblocks(&medium));
+    repaired(&device, true).expect("it is repaired");
+    let volume = shape.open(&device, false).expect("it opens");
+    let mut found = None;
+    let listed = volume.entries(Ino::ROOT, Cursor::START, false, &mut |listed| {
+        let name = String::from_utf8_lossy(listed.name.bytes()).into_owned();
+        found = name.starts_with("old").then_some((name, listed.entry.ino)).or(found.take());
+        Flow::Continue(())
+    });
+    listed.expect("a listing");
+    let (name, ino) = found.expect("it is there");
+    assert!(name.ends_with(".damaged"), "{name}");
+    let mut bytes = [0; 5000];
+    assert_eq!(volume.read(ino, 1 << 40, &mut bytes), Ok(5000));
+    assert!(bytes == [9; 5000]);
+}
+
+/// On zones nothing is put back in its place: a snapshot whose tables were made again goes, and the rest is repaired.
+#[test]
+fn zones_are_not_written_over() {
+    let zones = SHAPES[4].zones.map(|zones| Zones { active: 4, ..zones });
+    let shape = &Shape { copies: 2, zones, ..SHAPES[4] };
+    let made = made(shape, seed(), true);
+    let mut chance = Chance::new(seed());
+    for place in &structures(shape, &made.medium)["tables"] {
+        let medium = damaged(&made.medium, place, &mut chance);
+        whole(shape, &made, medium).unwrap_or_else(|why| panic!("{place:?}: {why}"));
     }
 }
