@@ -345,15 +345,20 @@ impl History {
 
     /// Runs a script on volumes of every size, from the smallest to one on which nothing is refused, so that space runs
     /// out at every point where it can; how many sizes there were, and how many steps were refused. What is left shows
-    /// what was done, and what was refused was not.
+    /// what was done, and what was refused was not; so do the snapshots, where some are made, deleted and gone back to.
     ///
     /// # Errors
     /// What is wrong with what is left, in words.
-    pub fn scarce(shape: &Shape, script: &Script, seed: u64) -> Result<(u64, u64), String> {
+    pub fn scarce(
+        shape: &Shape,
+        script: &Script,
+        seed: u64,
+        snapshots: bool,
+    ) -> Result<(u64, u64), String> {
         let (mut sizes, mut refused) = (0, 0);
         for size in (SEGMENTS_MIN * shape.segment_len..).step_by(shape.segment_len as usize) {
             let shape = Shape { size, ..*shape };
-            let history = Self::run_with(&shape, script, seed, &Syncs::Now(3));
+            let history = Self::run_on(&shape, script, seed, (&Syncs::Now(3), None, snapshots)).0;
             let medium = history.end(&shape, |_, _| None);
             let device = shape.device(medium.clone());
             let volume = shape.open(&device, false).map_err(|error| format!("{error:?}"))?;

@@ -160,6 +160,12 @@ impl Mount {
         Ok(())
     }
 
+    /// The file that a volume lies in.
+    #[must_use]
+    pub fn source(&self) -> Option<String> {
+        self.volume.as_ref().map(|volume| volume.file.to_string_lossy().into_owned())
+    }
+
     /// Checks a volume that was left.
     ///
     /// # Errors

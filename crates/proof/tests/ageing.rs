@@ -1,14 +1,14 @@
 //! Ageing: a volume that stays nearly full is written over and over. Nothing fails as long as there is room, what was
-//! written is there, and in the end all room comes back. `ESKER_CASES` says how many times the volume's size is
-//! written: 1000 is the whole exam.
+//! written is there, and in the end all room comes back; also where snapshots are made, deleted and gone back to between.
+//! `ESKER_CASES` says how many times the volume's size is written: 1000 is the whole exam.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use esker::posix::{Caller, Fs, New, SetAttr};
-use esker::store::View as _;
-use esker::{Error, Ino, Kind, Name, Time};
+use esker::store::{Flow, Space, View as _};
+use esker::{Cursor, Error, Ino, Kind, Name, Time};
 use esker_proof::chance::Chance;
 use esker_proof::cut::{SHAPES, Shape};
 use esker_proof::harness::{from_env, seed};
@@ -16,7 +16,7 @@ use esker_proof::lying::ram::Ram;
 use esker_proof::world::inside::Checked as _;
 use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
-use esker_volume::make;
+use esker_volume::{Snapped, SnapshotError, make};
 
 const SIZE: usize = 16 << 20;
 /// How full it is kept, in hundredths.
@@ -36,10 +36,15 @@ fn clock() -> Time {
     Time { secs: 1_700_000_000, nanos: 0 }
 }
 
+/// What files hold, by their numbers.
+type Files = BTreeMap<u64, (Ino, Vec<u8>)>;
+
 /// A volume, and what it should hold.
 struct Aged {
     fs: Fs<Above<Arc<Ram>>>,
-    files: BTreeMap<u64, (Ino, Vec<u8>)>,
+    files: Files,
+    /// Snapshots, and what they should show.
+    kept: Vec<(String, Files)>,
     next: u64,
     chance: Chance,
     /// Bytes that were handed over.
@@ -51,6 +56,13 @@ fn name(number: u64) -> String {
 }
 
 impl Aged {
+    fn new(device: &Arc<Ram>) -> Self {
+        make(device, &SHAPE.making()).expect("a volume");
+        let home = mount(&SHAPE, Arc::clone(device)).expect("it opens");
+        let (fs, chance) = (Fs::new(home, clock), Chance::new(seed()));
+        Self { fs, files: Files::new(), kept: Vec::new(), next: 0, chance, written: 0 }
+    }
+
     /// Bytes that cannot be compressed, or hardly.
     fn noise(&mut self, len: usize) -> Vec<u8> {
         let mut state = self.chance.below(u64::MAX) | 1;
@@ -113,9 +125,92 @@ impl Aged {
         assert!(read[..len] == *content, "file {number} holds something else");
     }
 
+    /// A snapshot, if there is room for what changes after it; whether there was.
+    fn keep(&mut self, name: String) -> bool {
+        match self.fs.store().create_snapshot(&name) {
+            Err(SnapshotError::NoRoom) => return false,
+            done => done.unwrap_or_else(|error| panic!("{name}: {error}")),
+        }
+        self.kept.push((name, self.files.clone()));
+        true
+    }
+
+    /// A snapshot shows all that was there when it was made, and nothing else.
+    fn look_at(&self, name: &str, files: &Files) {
+        let volume = Arc::clone(self.fs.store().shared());
+        let view = Snapped::new(volume, name).expect("it is there");
+        let mut names = 0;
+        let listed = view.entries(Ino::ROOT, Cursor::START, false, &mut |_| {
+            names += 1;
+            Flow::Continue(())
+        });
+        listed.expect("a listing");
+        assert_eq!(names, files.len(), "{name} has other files");
+        for (number, (ino, content)) in files {
+            let path = self::name(*number);
+            let entry = view.entry(Ino::ROOT, Name::parse(path.as_bytes()).expect("a name"));
+            assert_eq!(entry.map(|entry| entry.ino), Ok(*ino), "{path} of {name}");
+            let mut read = vec![0; content.len() + 1];
+            let len = view.read(*ino, 0, &mut read).expect("it can be read");
+            assert!(read[..len] == *content, "{path} of {name} holds something else");
+        }
+    }
+
+    /// Deletes a snapshot, which shows until then what it did.
+    fn delete_any(&mut self) {
+        let at = self.chance.below(self.kept.len() as u64) as usize;
+        let (name, files) = self.kept.swap_remove(at);
+        self.look_at(&name, &files);
+        self.fs.store().volume().delete_snapshot(&name).expect("deleting always works");
+    }
+
+    /// Goes back to a snapshot, if there is room for that; whether there was.
+    fn go_back(self, device: &Arc<Ram>, at: usize) -> (Self, bool) {
+        let (name, then) = self.kept[at].clone();
+        self.fs.sync().expect("what was taken is written");
+        drop(self.fs);
+        let volume = SHAPE.open(Arc::clone(device), true).expect("it opens");
+        let done = match volume.rollback(&name) {
+            Err(SnapshotError::NoRoom) => false,
+            done => done.map(|()| true).unwrap_or_else(|error| panic!("{name}: {error}")),
+        };
+        drop(volume);
+        let fs = Fs::new(mount(&SHAPE, Arc::clone(device)).expect("it opens"), clock);
+        let files = if done { then } else { self.files };
+        (Self { fs, files, ..self }, done)
+    }
+
+    /// What is there is what was written, and when all of it goes all room comes back.
+    fn end(mut self, fresh: &Space) {
+        for (name, files) in &self.kept {
+            self.look_at(name, files);
+        }
+        while !self.kept.is_empty() {
+            self.delete_any();
+        }
+        for (&number, (ino, content)) in &self.files {
+            self.look(number, *ino, content);
+        }
+        for number in self.files.keys().copied().collect::<Vec<_>>() {
+            self.remove(number);
+        }
+        self.fs.sync().expect("taking away is written");
+        self.fs.store().volume().reclaim(u64::MAX).expect("room is made");
+        let space = self.fs.store().space();
+        assert_eq!(self.fs.store().findings(), [""; 0]);
+        assert!(space.used <= fresh.used + (256 << 10), "{space:?}, as fresh: {fresh:?}");
+        assert_eq!(space.inodes, fresh.inodes);
+    }
+
     /// One step: more where there is room, otherwise something in the place of something else.
     fn step(&mut self) -> Result<(), Error> {
         while self.percent() >= FULL {
+            // What a snapshot has gives no room: of both as much goes that half of it is theirs.
+            let live: usize = self.files.values().map(|(_, content)| content.len()).sum();
+            if !self.kept.is_empty() && live < SIZE / 2 {
+                self.delete_any();
+                continue;
+            }
             let Some(number) = self.any() else { break };
             self.remove(number);
         }
@@ -146,10 +241,7 @@ impl Aged {
 #[test]
 fn a_volume_that_ages_nearly_full_loses_nothing() {
     let device = Arc::new(Ram::new(SIZE));
-    make(&device, &SHAPE.making()).expect("a volume");
-    let home = mount(&SHAPE, Arc::clone(&device)).expect("it opens");
-    let (fs, chance) = (Fs::new(home, clock), Chance::new(seed()));
-    let mut aged = Aged { fs, files: BTreeMap::new(), next: 0, chance, written: 0 };
+    let mut aged = Aged::new(&device);
     let fresh = aged.fs.store().space();
     let times = from_env("ESKER_CASES", 6);
     let (begun, mut told) = (Instant::now(), 0);
@@ -177,16 +269,44 @@ fn a_volume_that_ages_nearly_full_loses_nothing() {
             break;
         }
     }
-    for (&number, (ino, content)) in &aged.files {
-        aged.look(number, *ino, content);
+    aged.end(&fresh);
+}
+
+/// The same with snapshots, which are made, deleted where there is no room, and gone back to.
+#[test]
+fn a_volume_that_ages_with_snapshots_loses_nothing() {
+    let device = Arc::new(Ram::new(SIZE));
+    let mut aged = Aged::new(&device);
+    let fresh = aged.fs.store().space();
+    let times = from_env("ESKER_CASES", 6).div_ceil(3);
+    let (mut made, mut refused, mut backs) = (0, 0, 0);
+    for step in 1_u64.. {
+        aged.step().unwrap_or_else(|error| {
+            let space = aged.fs.store().space();
+            panic!("step {step}, {} bytes written: {error}, {space:?}", aged.written)
+        });
+        if step % 16 == 0 {
+            aged.fs.sync().expect("what was taken is written");
+            aged.fs.store().volume().reclaim_in_time().expect("room is made");
+        }
+        if step % 50 == 0 {
+            if aged.kept.len() > 6 {
+                aged.delete_any();
+            }
+            if aged.keep(format!("s{step}")) { made += 1 } else { refused += 1 }
+        }
+        if step % 330 == 0 && !aged.kept.is_empty() {
+            let at = aged.chance.below(aged.kept.len() as u64) as usize;
+            let done;
+            (aged, done) = aged.go_back(&device, at);
+            backs += u64::from(done);
+            assert_eq!(aged.fs.store().findings(), [""; 0], "gone back, in step {step}");
+        }
+        if aged.written >= times * SIZE as u64 {
+            break;
+        }
     }
-    for number in aged.files.keys().copied().collect::<Vec<_>>() {
-        aged.remove(number);
-    }
-    aged.fs.sync().expect("taking away is written");
-    aged.fs.store().volume().reclaim(u64::MAX).expect("room is made");
-    let space = aged.fs.store().space();
-    assert_eq!(aged.fs.store().findings(), [""; 0]);
-    assert!(space.used <= fresh.used + (256 << 10), "{space:?}, as fresh: {fresh:?}");
-    assert_eq!(space.inodes, fresh.inodes);
+    println!("{made} snapshots, {refused} had no room, went back {backs} times");
+    assert!(made > 0 && backs > 0);
+    aged.end(&fresh);
 }

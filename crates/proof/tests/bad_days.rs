@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use esker::overlay::{Leaving, Overlay, Walk};
 use esker::posix::Fs;
 use esker_proof::harness::{from_env, seed};
 use esker_proof::model::Model;
-use esker_proof::rig::{Mount, Place, is_mounted, may_mount, program};
+use esker_proof::rig::{Mount, Place, is_mounted, may_mount, program, run};
 use esker_proof::storm::{Directory, Here, rage};
 use esker_proof::world::inside::{Checked, root_attr};
 use rustix::mount::{UnmountFlags, unmount};
@@ -92,6 +92,64 @@ fn sixty_four_threads_at_war_on_a_mount() {
     let tally = rage(&field, 64, war(), PATIENCE, seed()).expect("a fair war");
     let count = field.survey().expect("a sane tree");
     println!("errno and how often: {tally:?}; {count} names in the end");
+}
+
+/// Whatever of names, kinds, sizes and bytes a tree has.
+fn told(dir: &Path, to: &mut Vec<(std::path::PathBuf, u64, Vec<u8>)>) {
+    for entry in std::fs::read_dir(dir).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let meta = std::fs::symlink_metadata(&path).expect("it is there");
+        let mut bytes = Vec::new();
+        if meta.is_dir() {
+            told(&path, to);
+        } else if meta.is_file() {
+            bytes = std::fs::read(&path).expect("it can be read");
+        }
+        to.push((path, meta.ino(), bytes));
+    }
+}
+
+/// While sixteen are at war on a mounted volume, snapshots are made of it and deleted; afterwards it goes back to one
+/// that was made between two wars.
+#[test]
+fn a_war_on_a_mounted_volume_with_snapshots() {
+    if !may_mount() {
+        return;
+    }
+    let mut mount = Mount::volume("kept-war", "64m", "").expect("a volume");
+    let place = mount.path().to_string_lossy().into_owned();
+    let field = Directory(mount.case().expect("a directory"));
+    std::thread::scope(|scope| {
+        let place = &place;
+        let keeper = scope.spawn(move || {
+            for number in 0..8_u32 {
+                let name = format!("s{number}");
+                run(&["snapshot", "create", place, &name]).expect("a snapshot");
+                if let Some(old) = number.checked_sub(3) {
+                    let old = format!("s{old}");
+                    run(&["snapshot", "delete", place, &old]).expect("deleted");
+                }
+                std::thread::sleep(war() / 20);
+            }
+        });
+        rage(&field, 16, war() / 2, PATIENCE, seed()).expect("a fair war");
+        keeper.join().expect("snapshots are made in a war");
+    });
+    field.survey().expect("a sane tree");
+    let (mut then, mut again) = (Vec::new(), Vec::new());
+    told(&field.0, &mut then);
+    run(&["snapshot", "create", &place, "between"]).expect("a snapshot");
+    rage(&field, 16, war() / 5, PATIENCE, seed() + 1).expect("a fair war");
+    mount.leave().expect("it is left");
+    mount.check().expect("it is sound");
+    run(&["snapshot", "rollback", &mount.source().expect("a file"), "between"])
+        .expect("it goes back");
+    mount.check().expect("it is sound");
+    mount.mount_again().expect("it mounts");
+    told(&field.0, &mut again);
+    then.sort();
+    again.sort();
+    assert!(then == again, "it went back to something else");
 }
 
 /// Bytes written until there was no space; how the last write ended.

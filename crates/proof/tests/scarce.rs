@@ -1,6 +1,6 @@
 //! Memory and space that run out: the n-th piece of memory is refused, once or from then on, for every n; and volumes
 //! of every size, so that space runs out everywhere. Whoever is refused is told, nothing else changes, and what was
-//! taken is there in the end. `ESKER_CASES` says under how many scripts.
+//! taken is there in the end, and so are snapshots. `ESKER_CASES` says under how many scripts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -19,7 +19,7 @@ use esker_proof::script::generate::Profile;
 use esker_proof::told::{difference, tell};
 use esker_proof::world::World as _;
 use esker_proof::world::inside::{Inside, root_attr};
-use esker_volume::Kept;
+use esker_volume::{Kept, Snapped, SnapshotError};
 
 const PROFILE: Profile = Profile { steps_max: 50, users: true, cursors: false };
 const DIRTY_MAX: u64 = 8 << 20;
@@ -87,6 +87,59 @@ fn is_trouble(errno: i32) -> bool {
     trouble.iter().any(|error| error.errno() == errno)
 }
 
+/// Snapshots that were made, and what the model showed then.
+#[derive(Default)]
+struct Snapshots {
+    kept: Vec<(String, Vec<u8>)>,
+    tried: u64,
+}
+
+impl Snapshots {
+    /// Makes one, and deletes the oldest of three; whether memory or room was refused for it, and none is there.
+    fn change(&mut self, home: &Above, model: &Model) -> std::result::Result<bool, String> {
+        if self.kept.len() > 2 {
+            let (name, told) = self.kept.remove(0);
+            look_at(home, &name, &told)?;
+            let done = home.volume().delete_snapshot(&name);
+            done.map_err(|error| format!("deleting {name}: {error}"))?;
+        }
+        let name = format!("s{}", self.tried);
+        self.tried += 1;
+        match home.create_snapshot(&name) {
+            Ok(()) => {
+                self.kept.push((name, tell(model)?));
+                Ok(false)
+            }
+            Err(SnapshotError::NoRoom) => Ok(true),
+            Err(SnapshotError::Volume(error)) if is_trouble(error.core().errno()) => {
+                let there = home.volume().snapshot(&name).is_ok();
+                if there { Err(format!("{name} was refused, and is there")) } else { Ok(true) }
+            }
+            Err(error) => Err(format!("making {name}: {error}")),
+        }
+    }
+
+    /// All of them show what they did, and the volume goes back to the first.
+    fn end(&self, home: &Above, shape: &Shape) -> std::result::Result<(), String> {
+        for (name, told) in &self.kept {
+            look_at(home, name, told)?;
+        }
+        let Some((name, told)) = self.kept.first() else { return Ok(()) };
+        match home.volume().rollback(name) {
+            Err(SnapshotError::NoRoom) => return Ok(()),
+            done => done.map_err(|error| format!("{}: going back: {error}", shape.name))?,
+        }
+        let found = tell(home.volume())?;
+        if found == *told { Ok(()) } else { Err(difference(told, &found)) }
+    }
+}
+
+fn look_at(home: &Above, name: &str, told: &[u8]) -> std::result::Result<(), String> {
+    let view = Snapped::new(Arc::clone(home.shared()), name).map_err(|e| format!("{name}: {e}"))?;
+    let found = tell(&view)?;
+    if found == told { Ok(()) } else { Err(format!("{name}: {}", difference(told, &found))) }
+}
+
 /// One run; how often memory was asked for, and how many steps were refused.
 fn run(shape: &Shape, script: &Script, plan: Plan) -> std::result::Result<(u64, u64), String> {
     let (plan, device) = (Arc::new(plan), shape.fresh(1));
@@ -96,7 +149,7 @@ fn run(shape: &Shape, script: &Script, plan: Plan) -> std::result::Result<(u64, 
     };
     let mut volume = Inside::new("volume", home);
     let mut model = Inside::new("model", Model::new(root_attr()));
-    let mut refused = 0;
+    let (mut refused, mut snapshots) = (0, Snapshots::default());
     for (number, step) in script.0.iter().enumerate() {
         volume.now();
         model.now();
@@ -114,6 +167,10 @@ fn run(shape: &Shape, script: &Script, plan: Plan) -> std::result::Result<(u64, 
             // What could not be written stays to be written.
             refused += u64::from(volume.fs().store().sync().is_err());
         }
+        if number % 8 == 7 {
+            let made = snapshots.change(volume.fs().store(), model.fs().store())?;
+            refused += u64::from(made);
+        }
     }
     plan.over.store(true, SeqCst);
     let home = volume.fs().store();
@@ -130,6 +187,11 @@ fn run(shape: &Shape, script: &Script, plan: Plan) -> std::result::Result<(u64, 
     let findings = home.volume().check();
     if !findings.is_empty() {
         return Err(format!("check finds {findings:?}"));
+    }
+    snapshots.end(home, shape)?;
+    let findings = home.volume().check();
+    if !findings.is_empty() {
+        return Err(format!("gone back, check finds {findings:?}"));
     }
     Ok((plan.asked.load(SeqCst), refused))
 }
@@ -167,9 +229,13 @@ fn space_that_runs_out_changes_nothing() {
         let shape = &SHAPES[number as usize % SHAPES.len()];
         let seed = seed().wrapping_add(number);
         let script = sample(PROFILE, seed);
-        let (own, steps) = History::scarce(shape, &script, seed)
-            .unwrap_or_else(|why| panic!("{}, seed {seed:#x}\n{script}\n{why}", shape.name));
-        (sizes, refused) = (sizes + own, refused + steps);
+        for snapshots in [false, true] {
+            let (own, steps) =
+                History::scarce(shape, &script, seed, snapshots).unwrap_or_else(|why| {
+                    panic!("{}, seed {seed:#x}, {snapshots}\n{script}\n{why}", shape.name)
+                });
+            (sizes, refused) = (sizes + own, refused + steps);
+        }
     }
     println!("{scripts} scripts, {sizes} sizes, {refused} steps were refused");
 }
