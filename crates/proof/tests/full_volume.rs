@@ -13,11 +13,14 @@ use esker_proof::cut::{SHAPES, Shape};
 use esker_proof::harness::{from_env, seed};
 use esker_proof::lying::ram::Ram;
 use esker_proof::storm::{Here, rage};
+use esker_proof::told::print;
 use esker_proof::world::inside::Checked as _;
+use esker_proof::world::layered::survey;
 use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
+use esker_volume::Error as Volumes;
 use esker_volume::device::{self, Geometry};
-use esker_volume::make;
+use esker_volume::{Snapped, SnapshotError, make};
 
 type Home = Above<Arc<Ram>>;
 
@@ -296,6 +299,61 @@ fn a_war_above_a_volume_leaves_a_sound_volume() {
 fn a_war_for_space_leaves_a_sound_volume() {
     let tight = Shape { segment_len: 128 << 10, ..SHAPE };
     war(&tight, 4 << 20);
+}
+
+/// What a snapshot shows. What was open without a name when it was made has an inode, and no name.
+fn shown(fs: &Fs<Home>, name: &str) -> u64 {
+    let view = Snapped::new(Arc::clone(fs.store().shared()), name).expect("it is there");
+    let nameless = |finding: &String| finding.ends_with("are found");
+    let findings: Vec<_> = survey(&view).into_iter().filter(|own| !nameless(own)).collect();
+    assert_eq!(findings, [""; 0], "{name}");
+    print(&view).expect("it shows everything")
+}
+
+/// Makes and deletes snapshots until it is over: what each shows stays as it is. How many there were, and were refused.
+fn keep(fs: &Fs<Home>, over: &AtomicBool) -> (u64, u64) {
+    let (mut kept, mut made, mut refused) = (std::collections::VecDeque::new(), 0, 0);
+    let end = |(name, told): (String, u64)| {
+        assert_eq!(shown(fs, &name), told, "{name} shows something else");
+        fs.store().volume().delete_snapshot(&name).expect("deleting always works");
+    };
+    while !over.load(Ordering::Relaxed) {
+        let name = format!("s{}", made + refused);
+        match fs.store().create_snapshot(&name) {
+            Err(SnapshotError::NoRoom | SnapshotError::Volume(Volumes::NoSpace)) => refused += 1,
+            done => {
+                done.unwrap_or_else(|error| panic!("{name}: {error}"));
+                made += 1;
+                kept.push_back((name.clone(), shown(fs, &name)));
+            }
+        }
+        if kept.len() > 4 {
+            kept.pop_front().into_iter().for_each(&end);
+        }
+        std::thread::sleep(Duration::from_millis(7));
+    }
+    kept.into_iter().for_each(end);
+    (made, refused)
+}
+
+/// A war while snapshots are made and deleted.
+#[test]
+fn a_war_above_snapshots_leaves_them_as_they_were() {
+    let tight = Shape { segment_len: 128 << 10, ..SHAPE };
+    let (_, fs) = fresh(&tight, 8 << 20);
+    let over = AtomicBool::new(false);
+    let length = Duration::from_secs(from_env("ESKER_STORM_SECS", 4));
+    let (made, refused) = std::thread::scope(|scope| {
+        let keeper = scope.spawn(|| keep(&fs, &over));
+        let tally = rage(&Here(&fs), 8, length, Duration::from_secs(60), seed());
+        over.store(true, Ordering::Relaxed);
+        tally.expect("a fair war");
+        keeper.join().expect("snapshots stay as they are")
+    });
+    println!("{made} snapshots, {refused} had no room");
+    assert!(made > 5, "hardly any snapshots");
+    assert!(fs.store().volume().snapshots().is_empty());
+    assert_eq!(fs.store().findings(), [""; 0]);
 }
 
 /// A device that takes its time to make something safe, in which others go on.
