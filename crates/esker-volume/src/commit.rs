@@ -26,7 +26,7 @@ use crate::counts::Count;
 use crate::delta::Delta;
 use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
-use crate::limits::{PART_LEN, PIECES, ROWS_PAGE_LEN};
+use crate::limits::{PART_LEN, PIECES, ROWS_PAGE_LEN, SHARED_LEN_MIN};
 use crate::log::{Log, flags, may_relocate};
 use crate::part::{PartHead, append_page};
 use crate::recent::{END, Run};
@@ -48,6 +48,11 @@ pub trait Source {
     fn recall(&self, ino: Ino, at: u64, target: &mut [u8]) -> bool {
         let _ = (ino, at, target);
         false
+    }
+
+    /// The shortest bytes that it wants to be shared with another file.
+    fn shares_from(&self) -> u64 {
+        SHARED_LEN_MIN
     }
 }
 

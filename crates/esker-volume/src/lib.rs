@@ -25,6 +25,7 @@
 //! | stream/ | a snapshot, or how two differ, sent and received |
 //! | recent.rs, stack.rs, whole.rs, view.rs | looking: in memory, in tables, at content, and as the knot asks |
 //! | moment.rs | what the volume was like a moment ago, while others write |
+//! | dedup.rs, dedup/find.rs | equal bytes of all files, named once |
 //! | counts.rs | what was written, and why |
 //! | check.rs, scrub.rs, dump.rs | counting everything again; mending what has parity; showing what is there |
 //! | dirty.rs, cost.rs, promised.rs | what changed since, and what it takes to write that; room that is kept |
@@ -43,6 +44,7 @@ mod choose;
 mod commit;
 mod cost;
 mod counts;
+mod dedup;
 pub mod delta;
 pub mod device;
 mod differences;
@@ -96,6 +98,7 @@ pub use changes::{Changed, Changes, How};
 pub use check::Finding;
 pub use commit::{Sink, Source};
 pub use counts::Counted;
+pub use dedup::{Deduped, Deduping};
 pub use differences::{Difference, Moment};
 pub use dirty::{Dirty, Ranges, Told};
 pub use dump::What;

@@ -51,6 +51,16 @@ pub const HASHED_LEN_MIN: usize = 4 << 10;
 pub const HASHES_MAX: usize = 128 << 10;
 /// Hashes that are kept of what one commit writes.
 pub const FRESH_MAX: usize = 64 << 10;
+/// Pieces of files by whose hashes equal bytes are looked for in all of a volume.
+pub const DEDUP_PIECE_LEN: u64 = 4 << 10;
+/// Memory that one such hash takes, about.
+pub const DEDUP_ENTRY_LEN: usize = 48;
+/// Ranges of equal bytes that are looked at together.
+pub const DEDUP_FOUND_MAX: usize = 32 << 10;
+/// Bytes of these.
+pub const DEDUP_FOUND_LEN: u64 = 1 << 30;
+/// Bytes of rows that a shared piece takes, at most.
+pub const DEDUP_ROW_LEN: u64 = 64;
 /// Snapshots of a volume.
 pub const SNAPSHOTS_MAX: usize = 4096;
 /// Snapshots whose tables are known while somebody looks at them beside the volume; those looked at last.

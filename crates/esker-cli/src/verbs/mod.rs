@@ -8,6 +8,7 @@ mod bench_volume;
 mod cat;
 mod check;
 mod clone;
+mod dedup;
 mod diff;
 mod du;
 mod dump;
@@ -61,6 +62,7 @@ Examples:
   esker mount disk.vol /mnt/d               that volume as a file system
   esker snapshot create /mnt/d before       what it is like now, to be looked at later
   esker clone /mnt/d/a /mnt/d/b             a file or tree once more, with the same blocks
+  esker dedup disk.vol                      equal bytes of all its files stored once
   esker stats /mnt/d                        how full it is, how long its answers take
   esker send disk.vol@before -o b.stream    that as a stream, for `esker receive` elsewhere
   esker pack ./tree -o tree.esker           a tree into one compressed file
@@ -97,6 +99,7 @@ enum Verb {
     Sync(sync::Sync),
     Snapshot(snapshot::Snapshot),
     Clone(clone::Clone),
+    Dedup(dedup::Dedup),
     Send(Box<send::Send>),
     Receive(Box<receive::Receive>),
     Pack(Box<pack::Pack>),
@@ -141,6 +144,7 @@ pub fn run(cli: Cli) -> Outcome {
         Verb::Sync(verb) => told(verb.json, verb.run()),
         Verb::Snapshot(verb) => told(verb.json(), verb.run()),
         Verb::Clone(verb) => told(verb.json, verb.run()),
+        Verb::Dedup(verb) => told(verb.json, verb.run()),
         Verb::Send(verb) => told(verb.json, verb.run()),
         Verb::Receive(verb) => told(verb.json, verb.run()),
         Verb::Pack(verb) => told(verb.json, verb.run()),

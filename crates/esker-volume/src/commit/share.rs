@@ -14,7 +14,7 @@ use crate::base::is_based;
 use crate::counts::Count;
 use crate::device::Device;
 use crate::error::Result;
-use crate::limits::{FRESH_MAX, HASHED_LEN_MIN, SHARED_LEN_MIN};
+use crate::limits::{FRESH_MAX, HASHED_LEN_MIN};
 use crate::recent::Run;
 
 /// Bytes that this commit has laid down.
@@ -125,7 +125,7 @@ impl<D: Device> Writer<'_, D> {
         }
         let run = stack.run(from, from_at)?;
         let len = run.len.min(len);
-        if run.place.is_none() || len < SHARED_LEN_MIN {
+        if run.place.is_none() || len < self.source.shares_from() {
             return Ok(0);
         }
         self.release(ino, at, at + len)?;
