@@ -185,8 +185,8 @@ impl<D: Device> Laying<'_, D> {
 }
 
 impl<D: Device> Volume<D> {
-    /// Lays a new volume over a base: it shows what that shows, and holds only what changes from then on. `tick` is told
-    /// how many inodes there are so far.
+    /// Lays a new volume over a base: it shows what that shows, and holds only what changes from then on. `tick` is
+    /// told how many inodes there are so far.
     ///
     /// # Errors
     /// `Setting` for a volume that is not new, and for files that are too large; `NoSpace`; what the base, and the

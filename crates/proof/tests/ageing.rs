@@ -1,5 +1,6 @@
 //! Ageing: a volume that stays nearly full is written over and over. Nothing fails as long as there is room, what was
-//! written is there, and in the end all room comes back; also where snapshots are made, deleted and gone back to between.
+//! written is there, and in the end all room comes back; also where snapshots are made, deleted and gone back to
+//! between.
 //! `ESKER_CASES` says how many times the volume's size is written: 1000 is the whole exam.
 
 use std::collections::BTreeMap;

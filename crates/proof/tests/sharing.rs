@@ -201,7 +201,8 @@ fn a_damaged_block_is_told_of_all_files() {
     assert_eq!(names, [&b"/first"[..], b"/second"]);
 }
 
-/// What memory has of a block that is damaged is not taken for what the device has: who writes the bytes again has them.
+/// What memory has of a block that is damaged is not taken for what the device has: who writes the bytes again has
+/// them.
 #[test]
 fn a_damaged_block_is_not_shared() {
     let shape = &SHAPES[0];

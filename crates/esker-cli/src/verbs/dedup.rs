@@ -19,9 +19,10 @@ use crate::volumes::{self, failure};
 
 /// Find equal bytes of files that were written apart, and store them once.
 ///
-/// All files are read. Where every byte of a stored block is also in another file, at a multiple of 4 KiB, the bytes are
-/// compared, that other block is named in its place, and the block becomes free. Files and their times stay as they
-/// are. Blocks that snapshots need stay. Stopped at any moment it has done what it did, and goes on the next time.
+/// All files are read. Where every byte of a stored block is also in another file, at a multiple of 4 KiB, the
+/// bytes are compared, that other block is named in its place, and the block becomes free. Files and their times
+/// stay as they are. Blocks that snapshots need stay. Stopped at any moment it has done what it did, and goes on
+/// the next time.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -1,7 +1,7 @@
 //! What is counted, as it is after a commit: references of blocks, needed bytes of segments.
 //!
-//! Above: the writer, when all is laid down. Invariant: a block that loses its last reference is kept where it was there
-//! at the moment of a snapshot, and is gone otherwise, with its bytes.
+//! Above: the writer, when all is laid down. Invariant: a block that loses its last reference is kept where it was
+//! there at the moment of a snapshot, and is gone otherwise, with its bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

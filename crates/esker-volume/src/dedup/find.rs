@@ -1,5 +1,5 @@
-//! Equal bytes of files, found by hashes of pieces. Pieces are at multiples of their length in a file, so files that are
-//! equal have equal ones, however their bytes are spread over blocks.
+//! Equal bytes of files, found by hashes of pieces. Pieces are at multiples of their length in a file, so files that
+//! are equal have equal ones, however their bytes are spread over blocks.
 //!
 //! Above: `dedup`. Invariant: of the files from some place on as many hashes are known as there is memory for; whoever
 //! comes behind is compared with these. Then the same from the next place on, so each is compared with all before it.

@@ -1,8 +1,8 @@
 //! Chain: which commits of the log behind the base count, and where others are lost between them.
 //!
-//! Above: `rows`. Below: heads of parts. Invariant: a commit that no barrier is known behind counts only if every byte of
-//! it, and of all before it that are like it, is as it was written, as when the volume is opened; what was given up, or
-//! written again elsewhere, does not count, and is no loss.
+//! Above: `rows`. Below: heads of parts. Invariant: a commit that no barrier is known behind counts only if every byte
+//! of it, and of all before it that are like it, is as it was written, as when the volume is opened; what was given up,
+//! or written again elsewhere, does not count, and is no loss.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
