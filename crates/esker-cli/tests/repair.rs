@@ -102,7 +102,9 @@ fn a_damaged_volume_becomes_one_that_is_whole() {
         file.write_all_at(&[0; 512], at as u64).expect("damage");
     }
     fails(&["check", &disk], 4, &["not an Esker image or volume"]);
-    let done = repaired(&[&disk]);
+    // Nothing says that there were no snapshots.
+    fails(&["check", "--repair", &disk], 6, &["snapshots", "--drop-snapshots"]);
+    let done = repaired(&["--drop-snapshots", &disk]);
     assert!(done["settings_lost"] == true && done["rebuilt"] == true, "{done}");
     succeeds(&["check", &disk]);
 }
