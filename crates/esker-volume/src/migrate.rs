@@ -36,6 +36,9 @@ const LEAST: u64 = 64 << 10;
 const MOST: (u64, u64) = (8, 2 * LEAST);
 /// Free segments, besides those that are kept back, that moving leaves to whoever writes.
 const LEFT: usize = 1;
+/// Free segments, besides those that are kept back, with which moving goes on: some for what was admitted, and one for
+/// each that takes what is moved.
+pub(crate) const TO_GO_ON: usize = LEFT + 1 + GENERATIONS;
 /// Roots that are written in a row to give back what nobody needs: one says so, the next one makes it free.
 const ROOTS: usize = 2;
 /// Segments' worth of room that is owed at most: what could not be made for so long is not made at once.

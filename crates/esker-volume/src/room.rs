@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::leaf::Leaf;
 use crate::limits::ROWS_LEN;
 use crate::log::Log;
+use crate::migrate::TO_GO_ON;
 use crate::segments::{Condition, Segment, Segments};
 use crate::settle::idle;
 use crate::stack::{Stack, State};
@@ -163,8 +164,9 @@ impl<D: Device> Volume<D> {
     fn reclaim_all(&self, log: &mut Log, wanted: u64) -> Result<()> {
         // The log is short then, and what nobody needs in it is free.
         self.settle_all(log)?;
+        let enough = wanted.max(self.enough_to_go_on());
         let (mut least, mut vain) = (u64::MAX, 0);
-        while self.room() < wanted && vain < VAIN_MAX {
+        while self.room() < enough && vain < VAIN_MAX {
             self.round(log, u64::MAX, 0)?;
             self.settle_all(log)?;
             let needless = self.needless(log);
@@ -172,6 +174,19 @@ impl<D: Device> Volume<D> {
             least = least.min(needless);
         }
         Ok(())
+    }
+
+    /// Room with which commits go on to make more by themselves, of what there can be at all: with less, what they move
+    /// has nowhere to go, and each of them would come here.
+    fn enough_to_go_on(&self) -> u64 {
+        if !self.migrates() {
+            return 0;
+        }
+        let state = self.state();
+        let segments = self.segments();
+        let rows = segments.rows();
+        let (total, used) = usage(rows, self.filled(), self.kept_back(&state));
+        ((total - used) / 2).min(TO_GO_ON as u64 * self.filled())
     }
 
     /// One round, where there is little room and commits do not make any by themselves: so that it is made while others
