@@ -93,7 +93,7 @@ impl<'a, D: Device> Lives<'a, D> {
             at.zip(page).is_some_and(|(at, page)| page_at(self.device, at, &page, &[]).is_some())
         };
         let mut parts = self.parts.get(&number).into_iter().flatten().filter(is_there);
-        self.places.told.contains(&number) || parts.any(|part| has_rows(&part))
+        self.places.told.contains(&number) || parts.any(has_rows)
     }
 
     /// The newest of these, which all seem to lie in one stretch.
