@@ -215,6 +215,24 @@ impl Cache {
         inner.bytes = 0;
     }
 
+    /// The thing of this key, if it is here.
+    #[must_use]
+    pub fn peek<T: Kept>(&self, key: Key) -> Option<Arc<T>> {
+        let mut inner = locked(&self.inner);
+        if !inner.entries.contains_key(&key) {
+            return None;
+        }
+        let cell = inner.touch(key);
+        drop(inner);
+        let value = locked(&cell.0).clone();
+        value?.downcast().ok()
+    }
+
+    /// Keeps a thing that was not loaded.
+    pub fn put<T: Kept>(&self, key: Key, thing: T) {
+        let Ok(_) = self.get(key, |_| true, |_| Ok::<T, std::convert::Infallible>(thing));
+    }
+
     /// The thing of this key if it is good enough, or what `load` makes of it (or of nothing).
     ///
     /// # Errors
@@ -293,6 +311,20 @@ mod tests {
         assert_eq!(load(&cache, 1, 5000).len(), 5000);
         load(&cache, 2, 10);
         assert!(cache.usage().bytes <= 10 + ENTRY_LEN);
+    }
+
+    #[test]
+    fn what_was_put_there_is_there() {
+        let cache = Cache::new(10 * (1000 + ENTRY_LEN));
+        assert!(cache.peek::<Vec<u8>>(key(1)).is_none());
+        cache.put(key(1), vec![7; 1000]);
+        assert_eq!(cache.peek(key(1)), Some(Arc::new(vec![7u8; 1000])));
+        for number in 2..100 {
+            cache.put(key(number), vec![0; 1000]);
+            assert!(cache.peek::<Vec<u8>>(key(1)).is_some(), "it was wanted");
+            assert!(cache.usage().bytes <= cache.usage().limit);
+        }
+        assert!(cache.peek::<Vec<u8>>(key(2)).is_none());
     }
 
     #[test]

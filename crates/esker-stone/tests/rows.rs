@@ -223,6 +223,7 @@ proptest! {
                 base: base.map(|(segment, slot)| BlockName { segment, slot }),
                 checksums: vec![sum; units], hash: hashed.then_some(hash), category,
                 recipe: category % 3 * 100,
+                owner: (category % 5 > 2).then_some((at + 1, sum)),
             }
         };
         let rows: Vec<_> = rows.into_iter().map(row).collect();

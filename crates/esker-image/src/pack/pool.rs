@@ -90,6 +90,7 @@ fn compress(encoder: &mut Encoder, slot: u32, job: &Job) -> Done {
         hash: Some(job.makes.map_or_else(|| hash(&job.plain), |(_, hash)| hash)),
         category: job.category.number(),
         recipe: job.makes.map_or(0, |_| job.plain.len() as u32),
+        owner: None,
     };
     Done { slot, coded, row }
 }

@@ -26,6 +26,9 @@ const CATEGORY: u8 = 13;
 const SEGMENT: u8 = 14;
 const SKIPPED: u8 = 15;
 const RECIPE: u8 = 16;
+/// Only advice: who does not know these two passes them over.
+const OWNER: u8 = 128;
+const OWNER_AT: u8 = 129;
 const COLUMNS: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
 
 /// What is known of a block.
@@ -51,6 +54,8 @@ pub struct BlockRow {
     pub category: u32,
     /// Bytes of the recipe by which it is made, which is stored in place of its own; 0: there is none.
     pub recipe: u32,
+    /// The file that it was written for, and where it begins there: kept of blocks that have a base.
+    pub owner: Option<(u64, u64)>,
 }
 
 /// A page of a block index.
@@ -152,6 +157,11 @@ impl Blocks {
         group.numbers(SKIPPED, &skipped);
         let recipes: Vec<_> = rows.iter().map(|row| row.recipe.into()).collect();
         group.numbers(RECIPE, &recipes);
+        let owners = |of: &dyn Fn((u64, u64)) -> u64| {
+            rows.iter().map(|row| row.owner.map_or(0, of)).collect::<Vec<_>>()
+        };
+        group.numbers(OWNER, &owners(&|(owner, _)| owner));
+        group.numbers(OWNER_AT, &owners(&|(_, at)| at));
         group.page()
     }
 
@@ -173,6 +183,7 @@ impl Blocks {
         let (codecs, transforms) = (group.numbers(CODEC)?, group.numbers(TRANSFORM)?);
         let (segments, slots) = (group.numbers(BASE_SEGMENT)?, group.numbers(BASE_SLOT)?);
         let (categories, recipes) = (group.numbers(CATEGORY)?, group.numbers(RECIPE)?);
+        let (owners, places) = (group.numbers(OWNER)?, group.numbers(OWNER_AT)?);
         group.numbers(BIRTH)?;
         let (mut checksums, hashes) = (group.bytes(CHECKSUMS)?, group.bytes(HASHES)?);
         if !hashes.is_empty() && hashes.len() != group.count * 32 {
@@ -203,6 +214,10 @@ impl Blocks {
                 hash: hashes.next().and_then(|hash| hash.try_into().ok()),
                 category: short(&categories, row)?,
                 recipe: short(&recipes, row)?,
+                owner: match owners.get(row) {
+                    0 => None,
+                    owner => Some((owner, places.get(row))),
+                },
             });
             at = at.checked_add(own.into()).ok_or(Damage::Range)?;
         }
