@@ -66,6 +66,8 @@ fn only_for_volumes(options: &Options) -> Option<Foreign> {
         (options.discard == Some(false), "nodiscard", remedy),
         (options.dedup == Some(true), "dedup", remedy),
         (options.dedup == Some(false), "nodedup", remedy),
+        (options.deltas == Some(true), "deltas", remedy),
+        (options.deltas == Some(false), "nodeltas", remedy),
         (options.snapshots, "snapshots", "leave it out: there are none"),
     ])
 }

@@ -51,6 +51,8 @@ pub struct Options {
     pub discard: Option<bool>,
     /// `dedup`, `nodedup`: whether what is written to a volume is looked for in it.
     pub dedup: Option<bool>,
+    /// `deltas`, `nodeltas`: whether what is written over something that it resembles is stored as what differs.
+    pub deltas: Option<bool>,
     /// `overlay`: changes of an image go to memory.
     pub overlay: bool,
     /// `snapshots`: those of a volume are shown in its root directory.
@@ -83,6 +85,7 @@ impl Default for Options {
             compress: None,
             discard: None,
             dedup: None,
+            deltas: None,
             overlay: false,
             snapshots: false,
             no_sandbox: false,
@@ -123,6 +126,8 @@ pub const WORDS: &[&str] = &[
     "nodiscard",
     "dedup",
     "nodedup",
+    "deltas",
+    "nodeltas",
     "overlay",
     "snapshots",
     "no_sandbox",
@@ -218,6 +223,8 @@ impl Options {
             ("nodiscard", None) => self.discard = Some(false),
             ("dedup", None) => self.dedup = Some(true),
             ("nodedup", None) => self.dedup = Some(false),
+            ("deltas", None) => self.deltas = Some(true),
+            ("nodeltas", None) => self.deltas = Some(false),
             ("overlay", None) => self.overlay = true,
             ("snapshots", None) => self.snapshots = true,
             ("no_sandbox", None) => self.no_sandbox = true,

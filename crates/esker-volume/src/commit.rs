@@ -4,22 +4,23 @@
 //! Above: homes, as a [`Source`]. Below: `log`, `stack`. Invariant: readers see a commit whole and safe, or
 //! not at all; a source is asked again from its beginning when a segment or a barrier fails.
 
+mod blocks;
+mod resembling;
 mod share;
 mod sums;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
-use std::thread;
 
 use esker::Ino;
+use esker_stone::Sealed;
 use esker_stone::key::{self, kind};
 use esker_stone::rows::blocks::{BlockRow, Blocks};
-use esker_stone::rows::extents::{BlockName, Content, Extent, Piece, Place};
+use esker_stone::rows::extents::{BlockName, Content, Extent, Piece};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::places::Listing;
 use esker_stone::rows::xattrs::Xattr;
-use esker_stone::{Codec, Sealed, Setting, Transform};
 
 use crate::base::{self, is_based};
 use crate::counts::Count;
@@ -30,10 +31,12 @@ use crate::limits::{PART_LEN, PIECES, ROWS_PAGE_LEN, SHARED_LEN_MIN};
 use crate::log::{Log, flags, may_relocate};
 use crate::part::{PartHead, append_page};
 use crate::recent::{END, Run};
-use crate::rows::{Move, Numbers, Orphan, Refs};
+use crate::rows::{Move, Numbers, Orphan, Refs, counter};
 use crate::stack::State;
 use crate::volume::Volume;
 
+use blocks::Plain;
+pub(crate) use resembling::Likeness;
 use share::Fresh;
 
 /// Who knows what changed. Asked once for each try at a commit, it must tell the same each time.
@@ -126,43 +129,6 @@ const BLOCK_ROW_LEN: usize = 128;
 /// Bytes that the group around such rows takes, at most.
 const GROUP_HEAD_LEN: usize = 256;
 
-/// Bytes of a file that wait in the open block.
-struct Waiting {
-    ino: Ino,
-    run: Run,
-    /// Of its bytes, if others may be found to be equal.
-    hash: Option<u64>,
-}
-
-/// A block before it is compressed.
-#[derive(Default)]
-struct Plain {
-    bytes: Vec<u8>,
-    waiting: Vec<Waiting>,
-}
-
-/// Blocks that a thread compresses in a row.
-const BLOCKS: usize = 16;
-
-/// Compresses blocks, in several threads where that is worth it.
-fn encode(plains: &[Plain], setting: Setting, threads: usize) -> Result<Vec<(Codec, Vec<u8>)>> {
-    let run = |plains: &[Plain]| -> Result<Vec<_>> {
-        plains.iter().map(|plain| Ok(setting.encode(&plain.bytes, &[])?)).collect()
-    };
-    let own = plains.len().div_ceil(threads.max(1)).max(1);
-    let mut parts = plains.chunks(own);
-    let (first, rest) = (parts.next().unwrap_or_default(), parts);
-    let mut all = Vec::with_capacity(plains.len());
-    thread::scope(|scope| {
-        let others: Vec<_> = rest.map(|part| scope.spawn(move || run(part))).collect();
-        all.extend(run(first)?);
-        for other in others {
-            all.extend(other.join().map_err(|_| Damage::Block)??);
-        }
-        Ok(all)
-    })
-}
-
 /// One try at a commit.
 struct Writer<'a, D> {
     volume: &'a Volume<D>,
@@ -178,6 +144,11 @@ struct Writer<'a, D> {
     runs: BTreeMap<Ino, Vec<Run>>,
     refs: BTreeMap<BlockName, i64>,
     lives: BTreeMap<u64, i64>,
+    /// Plain bytes of deltas that came, less those of deltas that went.
+    deltas: i64,
+    /// Blocks that later ones may differ little from, and bytes of these.
+    remembered: Vec<(BlockName, Vec<u8>)>,
+    remembered_len: usize,
     /// What was laid down, by hash.
     fresh: HashMap<u64, Fresh>,
     open: Plain,
@@ -248,6 +219,9 @@ impl<D: Device> Sink for Writer<'_, D> {
         for (start, own) in (at..).step_by(whole).zip(bytes.chunks(whole)) {
             let hash = self.hash(own);
             if !hash.is_some_and(|hash| self.share_equal(hash, (ino, start), own)) {
+                if apart && replaced {
+                    (self.open.over, self.open.near) = (true, self.near(ino, start, own.len()));
+                }
                 self.append((ino, start), own, hash)?;
             }
         }
@@ -323,6 +297,7 @@ impl<D: Device> Sink for Writer<'_, D> {
             let row = stack.block_row(block)?;
             let (segment, _) = stack.whereabouts(block, &row)?;
             *self.lives.entry(segment).or_default() -= i64::from(row.stored);
+            self.unbase(&row);
             self.delta.refs.push(Refs { block, bytes: 0 });
         }
         Ok(())
@@ -355,149 +330,6 @@ impl<D: Device> Writer<'_, D> {
             at = run.end();
         }
         Ok(held)
-    }
-
-    /// New bytes of a file, no more than a block has.
-    fn append(&mut self, (ino, at): (Ino, u64), bytes: &[u8], hash: Option<u64>) -> Result<()> {
-        let whole = self.volume.shape.block_len as usize;
-        let mut done = 0;
-        while done < bytes.len() {
-            let room = whole - self.open.bytes.len();
-            let len = room.min(bytes.len() - done);
-            let (offset, own) = (self.open.bytes.len() as u32, &bytes[done..done + len]);
-            // The block has no name yet: only the offset in it counts.
-            let place = Place { block: BlockName { segment: 0, slot: 0 }, offset };
-            let run = Run { start: at + done as u64, len: len as u64, place: Some(place) };
-            // Of what lies in two blocks nobody is told.
-            let waiting = Waiting { ino, run, hash: hash.filter(|_| len == bytes.len()) };
-            done += len;
-            if len == whole && self.volume.setting().codec == Codec::None {
-                self.end_blocks()?;
-                self.lay_down_fitting(own, (Codec::None, own), vec![waiting])?;
-                continue;
-            }
-            self.open.bytes.extend_from_slice(own);
-            self.open.waiting.push(waiting);
-            if self.open.bytes.len() == whole {
-                self.end_block()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The open block takes no more.
-    fn end_block(&mut self) -> Result<()> {
-        if self.open.bytes.is_empty() {
-            return Ok(());
-        }
-        self.plains.push(std::mem::take(&mut self.open));
-        let threads = self.volume.threads;
-        let alone = threads == 1 || self.volume.setting().codec == Codec::None;
-        let at_once = if alone { 1 } else { threads * BLOCKS };
-        if self.plains.len() < at_once { Ok(()) } else { self.end_blocks() }
-    }
-
-    /// Compresses all blocks that wait, and lays them down.
-    fn end_blocks(&mut self) -> Result<()> {
-        if !self.open.bytes.is_empty() {
-            self.plains.push(std::mem::take(&mut self.open));
-        }
-        let plains = std::mem::take(&mut self.plains);
-        let encoded = match self.volume.setting().codec {
-            Codec::None => Vec::new(),
-            _ => encode(&plains, self.volume.setting(), self.volume.threads)?,
-        };
-        let mut encoded = encoded.into_iter();
-        for Plain { bytes, waiting } in plains {
-            match encoded.next() {
-                Some((codec, stored)) => {
-                    self.lay_down_fitting(&bytes, (codec, &stored), waiting)?;
-                }
-                None => self.lay_down_fitting(&bytes, (Codec::None, &bytes), waiting)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Stored bytes of a block that still fit into the open segment.
-    fn tail(&self) -> usize {
-        let rows = GROUP_HEAD_LEN + (self.rows.len() + 1) * BLOCK_ROW_LEN;
-        let rest = self.volume.rest(self.log) as usize;
-        rest.saturating_sub(self.part.len() + rows)
-    }
-
-    /// Lays a block down; in two pieces where it would not fit into the open segment, so that the end of that is used.
-    fn lay_down_fitting(
-        &mut self,
-        plain: &[u8],
-        (codec, stored): (Codec, &[u8]),
-        waiting: Vec<Waiting>,
-    ) -> Result<()> {
-        let tail = self.tail();
-        // What is compressed is not so evenly.
-        let share = if codec == Codec::None { tail } else { tail / 16 * 15 };
-        let cut = plain.len() * share / stored.len().max(1) / CUT * CUT;
-        if stored.len() <= tail || cut == 0 || cut >= plain.len() {
-            return self.lay_down(plain.len() as u32, codec, stored, waiting);
-        }
-        let setting = self.volume.setting();
-        let (head, rest) = plain.split_at(cut);
-        let parts = |from: usize, to: usize| {
-            let part = move |Waiting { ino, run, .. }: &Waiting| {
-                let place = run.place?;
-                let own = u64::from(place.offset);
-                let (first, last) = (own.max(from as u64), (own + run.len).min(to as u64));
-                let offset = first.checked_sub(from as u64)? as u32;
-                let run = Run {
-                    start: run.start + (first - own),
-                    len: last.checked_sub(first).filter(|&len| len > 0)?,
-                    place: Some(Place { offset, ..place }),
-                };
-                Some(Waiting { ino: *ino, run, hash: None })
-            };
-            waiting.iter().filter_map(part).collect::<Vec<_>>()
-        };
-        for (plain, waiting) in [(head, parts(0, cut)), (rest, parts(cut, plain.len()))] {
-            let (codec, stored) = setting.encode(plain, &[])?;
-            self.lay_down(plain.len() as u32, codec, &stored, waiting)?;
-        }
-        Ok(())
-    }
-
-    fn lay_down(
-        &mut self,
-        plain: u32,
-        codec: Codec,
-        stored: &[u8],
-        waiting: impl IntoIterator<Item = Waiting>,
-    ) -> Result<()> {
-        let rows = GROUP_HEAD_LEN + (self.rows.len() + 1) * BLOCK_ROW_LEN;
-        self.make_room(stored.len(), rows)?;
-        let block =
-            BlockName { segment: self.log.segment, slot: self.log.slot + self.rows.len() as u32 };
-        self.rows.push(BlockRow {
-            at: self.log.at + self.part.len() as u64,
-            stored: stored.len() as u32,
-            plain,
-            codec,
-            transform: Transform::None,
-            base: None,
-            checksums: BlockRow::covered(block).checksums(stored),
-            hash: None,
-            category: 0,
-            recipe: 0,
-        });
-        self.volume.counts.add(Count::Plain, plain.into());
-        self.volume.counts.add(Count::Blocks, stored.len() as u64);
-        *self.lives.entry(block.segment).or_default() += stored.len() as i64;
-        self.part.extend_from_slice(stored);
-        for Waiting { ino, mut run, hash } in waiting {
-            run.place = run.place.map(|place| Place { block, ..place });
-            self.note(ino, &run, hash);
-            self.refers(block, run.len.cast_signed());
-            self.runs.entry(ino).or_default().push(run);
-        }
-        Ok(())
     }
 
     /// Ends the part, and the segment, if so many bytes more and a page of so many would be too much.
@@ -719,6 +551,9 @@ impl<D: Device> Volume<D> {
             runs: BTreeMap::new(),
             refs: BTreeMap::new(),
             lives: BTreeMap::new(),
+            deltas: 0,
+            remembered: Vec::new(),
+            remembered_len: 0,
             fresh: HashMap::new(),
             open: Plain::default(),
             plains: Vec::new(),
@@ -727,10 +562,12 @@ impl<D: Device> Volume<D> {
             parts: 0,
             failed: false,
         };
-        let done = source.tell(&mut writer).and_then(|()| writer.finish());
+        let told = source.tell(&mut writer).and_then(|()| writer.make_whole());
+        let done = told.and_then(|()| writer.finish());
         let failed = writer.failed;
         if done.is_ok() {
             writer.publish_hashes();
+            writer.publish_remembered();
         }
         (done.map(|()| std::mem::take(&mut writer.delta)), failed)
     }
@@ -765,7 +602,10 @@ pub(crate) fn absorb(
         segments.set_live(row.segment, row.bytes)?;
     }
     for row in std::mem::take(&mut delta.counters) {
-        state.numbers.take(&row);
+        match row.number {
+            counter::DELTAS => state.deltas = row.value,
+            _ => state.numbers.take(&row),
+        }
     }
     state.orphans.extend(std::mem::take(&mut delta.orphans).into_iter().map(|row| row.0));
     for key in delta.gone.extract_if(.., |key| key.first() == Some(&kind::ORPHAN)) {

@@ -12,6 +12,8 @@ pub(crate) enum Count {
     Plain,
     /// Bytes of files that were there already, and so were not written.
     Shared,
+    /// Bytes of files of which only what differs from others was stored, before that.
+    Resembling,
     /// Bytes of new blocks, as they are stored.
     Blocks,
     /// Bytes of blocks that were moved.
@@ -53,6 +55,7 @@ impl Counts {
         Counted {
             plain: self.of(Count::Plain),
             shared: self.of(Count::Shared),
+            resembling: self.of(Count::Resembling),
             blocks: self.of(Count::Blocks),
             moved: self.of(Count::Moved),
             rows: self.of(Count::Rows),
@@ -74,6 +77,8 @@ pub struct Counted {
     pub plain: u64,
     /// Of files, that were there already: blocks are named for them once more, and nothing is written.
     pub shared: u64,
+    /// Of files, of which only what differs from what they took the place of was stored; all of them count as plain.
+    pub resembling: u64,
     /// Of new blocks, as they are stored.
     pub blocks: u64,
     /// Of blocks that were moved.
@@ -110,6 +115,7 @@ impl Counted {
         Self {
             plain: self.plain - before.plain,
             shared: self.shared - before.shared,
+            resembling: self.resembling - before.resembling,
             blocks: self.blocks - before.blocks,
             moved: self.moved - before.moved,
             rows: self.rows - before.rows,

@@ -138,7 +138,15 @@ impl<D: Device> Volume<D> {
         let mut freed = 0;
         for (block, bytes) in stack.held(ino, first, last)?.bytes {
             if stack.refs(block)?.named() == bytes && !state.needs_now(block) {
-                freed += u64::from(stack.block_row(block)?.stored);
+                let row = stack.block_row(block)?;
+                freed += u64::from(row.stored);
+                // What it alone differs from goes with it.
+                let base = row.base.filter(|&base| !state.needs_now(base));
+                if let Some(base) = base
+                    && stack.refs(base)?.named() == row.plain.into()
+                {
+                    freed += u64::from(stack.block_row(base)?.stored);
+                }
             }
         }
         drop(state);

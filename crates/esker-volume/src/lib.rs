@@ -9,7 +9,7 @@
 //! | superblock.rs, part.rs, root.rs, rows.rs | what lies on the device |
 //! | delta.rs, leaf.rs | rows of a commit, rows of a table |
 //! | segments.rs, log.rs | where things go, and what happens when that fails |
-//! | commit.rs | laying a commit down |
+//! | commit.rs, commit/ | laying a commit down: blocks, what is there already, what differs little, what is counted |
 //! | merge.rs, settle.rs | from rows in memory to tables, and free segments again |
 //! | parity.rs | what a damaged part of tables is made from again |
 //! | snapshots.rs, snapped.rs | what the volume was like at moments with a name; looking at that |

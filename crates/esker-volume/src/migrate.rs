@@ -68,6 +68,8 @@ pub(crate) struct Moving {
     victim: Option<Victim>,
     /// What is left of it.
     queue: VecDeque<BlockName>,
+    /// Deltas that are not moved: the next commit writes them as a whole.
+    whole: Vec<BlockName>,
     /// Segments of which everything was moved that can be.
     done: BTreeSet<u64>,
     /// Bytes of room that are to be made.
@@ -96,6 +98,12 @@ impl Moving {
     /// The commit is safe that says it.
     pub fn told(&mut self) {
         self.safe.drain(..std::mem::take(&mut self.told));
+        self.whole.clear();
+    }
+
+    /// Deltas that the next commit is to write as a whole.
+    pub fn to_be_whole(&self) -> Vec<BlockName> {
+        self.whole.clone()
     }
 
     /// Stretches that hold what nobody was told of yet, or will.
@@ -132,6 +140,7 @@ impl<D: Device> Volume<D> {
             self.leave(open.physical);
         }
         log.moving.queue.clear();
+        log.moving.whole.clear();
         (log.moving.victim, log.moving.done) = (None, BTreeSet::new());
     }
 
@@ -232,6 +241,12 @@ impl<D: Device> Volume<D> {
         let mut moved = 0;
         while moved < most {
             let Some(&block) = log.moving.queue.front() else { break };
+            if let Some(len) = stack.to_be_whole(block, victim.segment.number) {
+                log.moving.whole.push(block);
+                log.moving.queue.pop_front();
+                moved += len;
+                continue;
+            }
             // What is damaged is left where it is.
             if let Some(stored) = stack.lying_in(block, victim.segment.number) {
                 let more = stored.bytes.len() + GROUP_LEN + (rows.len() + 1) * ROW_LEN;
@@ -248,12 +263,12 @@ impl<D: Device> Volume<D> {
             log.moving.queue.pop_front();
         }
         if rows.is_empty() {
-            if !log.moving.queue.is_empty() {
+            if !log.moving.queue.is_empty() && moved == 0 {
                 // There is no room left in it.
                 log.moving.open[victim.to] = None;
                 self.leave(open.physical);
             }
-            return Ok(0);
+            return Ok(moved);
         }
         self.put_moved(log, &mut open, part, rows)?;
         log.moving.open[victim.to] = Some(open);
@@ -410,6 +425,14 @@ impl<D: Device> Stack<'_, D> {
             return None;
         }
         Some(Lying { bytes: self.stored_block(block, &row).ok()?, at: row.at })
+    }
+
+    /// Plain bytes of a delta that lies in this segment and that can be written as a whole in its place.
+    fn to_be_whole(&self, block: BlockName, segment: u64) -> Option<u64> {
+        let row = self.block_row(block).ok().filter(|row| row.base.is_some())?;
+        self.owned(block, &row).ok()??;
+        let (here, _) = self.whereabouts(block, &row).ok()?;
+        (here == segment).then_some(row.plain.into())
     }
 
     /// Blocks that were first laid down in a segment.

@@ -209,6 +209,7 @@ const fn name(finding: &Finding) -> &'static str {
         Finding::Table(..) => "table",
         Finding::Log(..) => "log",
         Finding::Kept(..) => "kept",
+        Finding::Deltas => "deltas",
         Finding::Within(..) => "within",
     }
 }

@@ -54,6 +54,9 @@ pub fn encode(state: &State, segments: &Segments, measure: Measure) -> Vec<u8> {
     if state.sweeping {
         counters.push(Counter { number: counter::SWEEPING, value: 1 });
     }
+    if state.deltas > 0 {
+        counters.push(Counter { number: counter::DELTAS, value: state.deltas });
+    }
     if state.scrubbed > 0 {
         counters.push(Counter { number: counter::SCRUBBED, value: state.scrubbed });
     }
@@ -113,6 +116,7 @@ pub fn decode(plain: &[u8], count: u32) -> Result<(State, Segments)> {
                     match row.number {
                         counter::NEXT_SEGMENT => next = row.value,
                         counter::SWEEPING => state.sweeping = row.value != 0,
+                        counter::DELTAS => state.deltas = row.value,
                         counter::SCRUBBED => state.scrubbed = row.value,
                         counter::LARGEST => state.rules.set_largest(row.value),
                         _ => state.numbers.take(&row),

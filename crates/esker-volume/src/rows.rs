@@ -205,6 +205,8 @@ pub mod counter {
     pub const SWEEPING: u64 = 5;
     /// Snapshots that rules have made, at most; 0 or missing: as many as they keep.
     pub const LARGEST: u64 = 6;
+    /// Plain bytes of blocks that have a base.
+    pub const DELTAS: u64 = 7;
     /// Scrubbing reads blocks from this segment on.
     pub const SCRUBBED: u64 = 9;
 }

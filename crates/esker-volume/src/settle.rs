@@ -621,6 +621,7 @@ impl<'a, D: Device> Settling<'a, D> {
             snapshots: state.snapshots.clone(),
             kept: shared.kept,
             since: shared.since,
+            deltas: state.deltas,
             scrubbed: volume.scrubbed.load(Ordering::Acquire),
             sweeping,
             rules: state.rules.clone(),

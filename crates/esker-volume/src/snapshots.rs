@@ -520,17 +520,18 @@ impl<D: Device> Volume<D> {
     pub fn held_by_snapshots(&self) -> Result<Vec<(SnapshotRow, Held)>> {
         loop {
             let all = self.snapshots();
-            let mut held = vec![Held::default(); all.len()];
+            let (mut held, mut below) = (vec![Held::default(); all.len()], Below::new());
             let mut from = Some(BlockName { segment: 0, slot: 0 });
             while let Some(begin) = from {
                 let state = self.state();
                 if state.snapshots != all {
                     break;
                 }
-                from = self.stack(&state).add_held(begin, &mut held)?;
+                from = self.stack(&state).add_held(begin, (&mut held, &mut below))?;
             }
             let state = self.state();
             if state.snapshots == all {
+                self.stack(&state).add_held_below(&below, &mut held)?;
                 state.add_held_tables(&mut held);
                 return Ok(all.into_iter().zip(held).collect());
             }
@@ -544,21 +545,49 @@ impl<D: Device> Volume<D> {
     }
 }
 
+/// Of each snapshot and block, plain bytes of deltas that it alone holds and that differ from that.
+type Below = BTreeMap<(usize, BlockName), u64>;
+
 impl<D: Device> Stack<'_, D> {
     /// Adds what snapshots alone hold of blocks from one on; where to go on.
-    fn add_held(&self, from: BlockName, held: &mut [Held]) -> Result<Option<BlockName>> {
+    fn add_held(
+        &self,
+        from: BlockName,
+        (held, below): (&mut [Held], &mut Below),
+    ) -> Result<Option<BlockName>> {
         let mut alone = Vec::new();
         let next = self.unnamed(from, &mut |row| {
             let holders = self.state.holders(row.block, row.unnamed_since().unwrap_or(0));
             alone.extend((holders.len() == 1).then_some((holders.start, row.block)));
         })?;
         for (snapshot, block) in alone {
-            let stored = self.block_row(block)?.stored;
+            let row = self.block_row(block)?;
+            if let Some(base) = row.base {
+                let bytes = below.entry((snapshot, base)).or_default();
+                *bytes = bytes.saturating_add(row.plain.into());
+            }
+            if let Some(held) = held.get_mut(snapshot) {
+                held.blocks = held.blocks.saturating_add(row.stored.into());
+            }
+        }
+        Ok(next)
+    }
+
+    /// Adds blocks that are needed only since others differ from them that one snapshot alone holds.
+    fn add_held_below(&self, below: &Below, held: &mut [Held]) -> Result<()> {
+        for (&(snapshot, base), &bytes) in below {
+            // It stays for every other snapshot since which it is there.
+            let holders = self.state.holders(base, u64::MAX);
+            let alone = holders.len() <= usize::from(holders.contains(&snapshot));
+            if !alone || self.refs(base)?.named() != bytes {
+                continue;
+            }
+            let stored = self.block_row(base)?.stored;
             if let Some(held) = held.get_mut(snapshot) {
                 held.blocks = held.blocks.saturating_add(stored.into());
             }
         }
-        Ok(next)
+        Ok(())
     }
 }
 

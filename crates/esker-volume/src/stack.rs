@@ -50,6 +50,8 @@ pub struct State {
     pub since: BTreeMap<(u64, u64), u64>,
     /// Blocks may be kept that no snapshot needs any more.
     pub sweeping: bool,
+    /// Plain bytes of blocks that have a base.
+    pub deltas: u64,
     /// Of a root: the segment from which on scrubbing is to read blocks; 0: from the first.
     pub scrubbed: u64,
     /// Rules for snapshots.
@@ -118,6 +120,12 @@ fn stone(error: Error) -> esker_stone::Error {
 impl<D: Device> Volume<D> {
     fn key(&self, page: &PageRef, what: What) -> Key {
         Key { image: self.number, what, segment: page.segment, number: page.at }
+    }
+
+    /// Where plain bytes of a block are kept.
+    pub(crate) const fn block_key(&self, block: BlockName) -> Key {
+        let (segment, number) = (block.segment, block.slot as u64);
+        Key { image: self.number, what: What::Block, segment, number }
     }
 
     /// The plain bytes of a page.
@@ -425,25 +433,32 @@ impl<D: Device> Stack<'_, D> {
 
     /// The plain bytes of a block.
     pub(crate) fn block(&self, block: BlockName) -> Result<Arc<Vec<u8>>> {
-        let key = Key {
-            image: self.volume.number,
-            what: What::Block,
-            segment: block.segment,
-            number: block.slot.into(),
+        let load = |_| {
+            let row = self.block_row(block)?;
+            let base = self.base_of(&row)?.map(|base| self.block(base)).transpose()?;
+            self.decoded(block, &row, base.as_deref().map_or(&[], Vec::as_slice))
         };
-        self.volume.cache.get(key, |_: &Vec<u8>| true, |_| self.load_block(block))
+        self.volume.cache.get(self.volume.block_key(block), |_: &Vec<u8>| true, load)
     }
 
     /// The same, as the device has them now.
     pub(crate) fn load_block(&self, block: BlockName) -> Result<Vec<u8>> {
         let row = self.block_row(block)?;
-        let base = match row.base {
-            None => None,
-            Some(base) if self.block_row(base)?.base.is_none() => Some(self.block(base)?),
-            Some(_) => return Err(esker_stone::Damage::BaseOfBase.into()),
-        };
-        let stored = self.stored_block(block, &row)?;
-        Ok(row.open(stored, base.as_deref().map_or(&[], Vec::as_slice))?)
+        let base = self.base_of(&row)?.map(|base| self.load_block(base)).transpose()?;
+        self.decoded(block, &row, &base.unwrap_or_default())
+    }
+
+    /// What a block differs from, which differs from nothing itself.
+    fn base_of(&self, row: &BlockRow) -> Result<Option<BlockName>> {
+        let Some(base) = row.base else { return Ok(None) };
+        match self.block_row(base)?.base {
+            None => Ok(Some(base)),
+            Some(_) => Err(esker_stone::Damage::BaseOfBase.into()),
+        }
+    }
+
+    fn decoded(&self, block: BlockName, row: &BlockRow, base: &[u8]) -> Result<Vec<u8>> {
+        Ok(row.open(self.stored_block(block, row)?, base)?)
     }
 
     /// The stored bytes of a block, checked.

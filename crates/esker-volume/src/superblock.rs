@@ -27,8 +27,10 @@ pub const BASE: u64 = 4;
 pub const PAGES: u64 = 8;
 /// The feature without which segments of blocks that were moved would be taken for something else.
 pub const MOVED: u64 = 16;
+/// The feature without which a block would be taken for needless though others differ from it.
+pub const DELTAS: u64 = 32;
 /// Features without which a volume is not understood, and that are known here.
-const KNOWN: u64 = SNAPSHOTS | RULES | BASE | PAGES | MOVED;
+const KNOWN: u64 = SNAPSHOTS | RULES | BASE | PAGES | MOVED | DELTAS;
 /// The feature without which what is written behind a log that was closed would not be looked for.
 pub const CLOSED: u64 = 1;
 /// The home that it is of.

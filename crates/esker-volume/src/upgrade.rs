@@ -23,7 +23,7 @@ use crate::rows::Numbers;
 use crate::segments::{Condition, Physical, Segment};
 use crate::settle::{Settling, Step, range};
 use crate::stack::State;
-use crate::superblock::{PAGES, Superblock};
+use crate::superblock::{DELTAS, PAGES, Superblock};
 use crate::volume::Volume;
 
 /// The first stretch that never holds superblocks.
@@ -39,6 +39,8 @@ const COMMITS: usize = 4;
 pub struct Upgrade {
     /// Parts of the log that lie across no page of flash.
     pub pages: bool,
+    /// Blocks that are stored as what differs from others.
+    pub deltas: bool,
     /// A second copy of the superblock, and parity behind tables.
     pub second_copy: bool,
 }
@@ -47,7 +49,7 @@ impl Upgrade {
     /// Whether it is anything at all.
     #[must_use]
     pub const fn is_any(&self) -> bool {
-        self.pages || self.second_copy
+        self.pages || self.deltas || self.second_copy
     }
 }
 
@@ -59,6 +61,11 @@ impl Source for Same {
         to.numbers(self.0);
         Ok(())
     }
+}
+
+/// A flag, if it is to be set.
+const fn of(is: bool, flag: u64) -> u64 {
+    if is { flag } else { 0 }
 }
 
 /// Whether a stretch is one of superblocks, where there are two copies.
@@ -81,7 +88,8 @@ impl<D: Device> Volume<D> {
             suffices(&geometry, COPIES_MAX)?;
         }
         let pages = shape.incompatible & PAGES == 0 && begins_at_pages(shape.unit, &geometry);
-        Ok(Upgrade { pages, second_copy })
+        let deltas = shape.incompatible & DELTAS == 0;
+        Ok(Upgrade { pages, deltas, second_copy })
     }
 
     /// Gives it this. It is safe then, and closed.
@@ -193,7 +201,7 @@ impl<D: Device> Volume<D> {
     fn raise(&mut self, what: Upgrade) -> Result<()> {
         self.prepare(&mut self.log())?;
         let to = |old: &Superblock| Superblock {
-            incompatible: old.incompatible | if what.pages { PAGES } else { 0 },
+            incompatible: old.incompatible | of(what.pages, PAGES) | of(what.deltas, DELTAS),
             copies: if what.second_copy { COPIES_MAX } else { old.copies },
             ..*old
         };

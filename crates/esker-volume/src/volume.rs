@@ -13,6 +13,7 @@ use esker_stone::cache::{Cache, CacheUse};
 use esker_stone::tree::Writing;
 
 use crate::base::Bases;
+use crate::commit::Likeness;
 use crate::counts::{Counted, Counts};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -45,6 +46,8 @@ pub struct Options {
     pub discard: bool,
     /// Whether what is written is looked for among what was written since it was opened, and shared where it is there.
     pub dedup: bool,
+    /// Whether what takes the place of something that it resembles is stored as what differs from that.
+    pub deltas: bool,
     /// How many threads may compress.
     pub threads: usize,
     /// Who knows where its base is, if it has one.
@@ -64,6 +67,7 @@ impl Options {
             setting: None,
             discard: true,
             dedup: false,
+            deltas: false,
             threads: 1,
             bases: None,
         }
@@ -89,6 +93,8 @@ pub struct Volume<D> {
     pub(crate) discard: bool,
     /// What was written since opening, where it is to be found once more.
     pub(crate) known: Option<Mutex<Known>>,
+    /// How well new blocks resemble what they take the place of, where that is looked at.
+    pub(crate) likeness: Option<Likeness>,
     pub(crate) threads: usize,
     pub(crate) segments: RwLock<Segments>,
     pub(crate) state: RwLock<State>,
@@ -135,6 +141,7 @@ impl<D: Device> Volume<D> {
             own_setting: options.setting,
             discard: options.discard,
             known: options.dedup.then(Mutex::default),
+            likeness: options.deltas.then(Likeness::default),
             threads: options.threads,
             segments: RwLock::new(segments),
             state: RwLock::new(state),
@@ -168,6 +175,12 @@ impl<D: Device> Volume<D> {
     #[must_use]
     pub fn counted(&self) -> Counted {
         self.counts.told()
+    }
+
+    /// Plain bytes of blocks that are stored as what differs from others.
+    #[must_use]
+    pub fn deltas(&self) -> u64 {
+        self.state().deltas
     }
 
     /// What it keeps of pages and blocks in memory.

@@ -167,13 +167,21 @@ impl Shape {
     /// # Errors
     /// As the volume says.
     pub fn open<D: Device>(&self, device: D, write: bool) -> Result<Volume<D>, Error> {
-        let cache = Cache::new(1 << 20);
-        let (recent_len, table_len) = (self.recent_len, self.table_len);
-        let bases = Some(Arc::new(base::Known) as Arc<dyn Bases>);
-        open(
-            device,
-            Options { write, recent_len, table_len, bases, dedup: true, ..Options::new(cache) },
-        )
+        open(device, self.options(write))
+    }
+
+    /// How it is opened.
+    #[must_use]
+    pub fn options(&self, write: bool) -> Options {
+        Options {
+            write,
+            recent_len: self.recent_len,
+            table_len: self.table_len,
+            bases: Some(Arc::new(base::Known) as Arc<dyn Bases>),
+            dedup: true,
+            deltas: true,
+            ..Options::new(Cache::new(1 << 20))
+        }
     }
 
     /// A device with this medium.

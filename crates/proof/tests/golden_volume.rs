@@ -5,8 +5,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use esker::store::{Batch, Change, Store as _};
+use esker::posix::{Caller, Fs, New};
+use esker::store::{Batch, Change, Store as _, View as _};
+use esker::{Ino, Kind, Name, Time};
 use esker_proof::base;
+use esker_proof::chance::Chance;
 use esker_proof::cut::{SHAPES, Shape};
 use esker_proof::lying::ram::Ram;
 use esker_proof::model::Model;
@@ -193,6 +196,48 @@ fn rules_of_every_version_are_obeyed() {
     volume.set_rules(&Rules::default()).expect("no rules");
     assert_eq!(volume.check(), []);
     assert_eq!(shape.open(&device, false).expect("it opens").shape().incompatible, 1);
+}
+
+/// What the file of a volume with deltas holds after so many rounds.
+fn altered(rounds: u8) -> Vec<u8> {
+    let mut chance = Chance::new(11);
+    let mut bytes: Vec<u8> = (0..4096).flat_map(|_| chance.number().to_le_bytes()).collect();
+    bytes.chunks_mut(4096).for_each(|block| block[7] = rounds);
+    bytes
+}
+
+/// A volume with one file, of which each block was written over with what differs a little.
+fn with_deltas(shape: &Shape) -> Vec<u8> {
+    let device = Arc::new(Ram::new(shape.size as usize));
+    make(&device, &shape.making()).expect("a volume");
+    let home = mount(shape, Arc::clone(&device)).expect("it opens");
+    let fs = Fs::new(home, || Time { secs: 1_700_000_000, nanos: 0 });
+    let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
+    let name = Name::parse(b"file").expect("a name");
+    let ino = fs.create(&Caller::ROOT, Ino::ROOT, name, new).expect("room").ino;
+    for rounds in 0..4 {
+        for (number, block) in altered(rounds).chunks(4096).enumerate() {
+            fs.write(ino, number as u64 * 4096, block, false).expect("room");
+        }
+        fs.sync().expect("a sync");
+    }
+    let mut bytes = vec![0; shape.size as usize];
+    device.read(0, &mut bytes).expect("bytes");
+    bytes
+}
+
+#[test]
+fn deltas_of_every_version_are_read() {
+    let (name, shape) = ("v1-deltas.volume", SHAPES[2]);
+    let device = kept(name, &shape, || with_deltas(&shape));
+    let home = mount(&shape, Arc::clone(&device)).expect("it opens");
+    assert_eq!(home.volume().check(), []);
+    assert_eq!(home.volume().deltas(), 32 << 10);
+    let name = Name::parse(b"file").expect("a name");
+    let ino = home.entry(Ino::ROOT, name).expect("it is there").ino;
+    let mut found = vec![0; 64 << 10];
+    assert_eq!(home.read(ino, 0, &mut found), Ok(32 << 10));
+    assert!(found[..32 << 10] == altered(3));
 }
 
 /// The base is what scripts leave in the model: where these say something else one day, the file is to be written anew.

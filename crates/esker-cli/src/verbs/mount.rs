@@ -46,6 +46,8 @@ Options of -o, with commas between them:
                                                           [default: of a file, not of a device]
   dedup nodedup      look whether what is written was written before, and then name that once more,
                      or not; copies by copy_file_range(2) are always shared [default: dedup]
+  deltas nodeltas    store what is written over something that it resembles, and that is in memory,
+                     as what differs from that, or not                     [default: deltas]
   snapshots          show the snapshots of a volume in DIR/.snapshots, by name, to be read; DIR does
                      not list it
   overlay            as --overlay

@@ -100,6 +100,8 @@ fn words(name: &str, all: &Value) -> String {
         rows.push(("written", format!("{sum} for {plain} of files: {}", kinds.join(", "))));
         let shared = bytes(own, "shared");
         rows.push(("shared", format!("{shared} of files, not written since they were there")));
+        let alike = bytes(own, "resembling");
+        rows.push(("deltas", format!("{alike} of files, written as what differs")));
         let (commits, steps) = (&own["commits"], &own["steps"]);
         let freed = &own["reclaimed_segments"];
         rows.push((

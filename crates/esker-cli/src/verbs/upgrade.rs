@@ -127,12 +127,23 @@ impl Upgrade {
 
 /// For a machine.
 fn words(gets: Gets) -> Vec<&'static str> {
-    let pages = gets.pages.then_some("pages");
-    pages.into_iter().chain(gets.second_copy.then_some("meta_copies")).collect()
+    told(gets, ["pages", "deltas", "meta_copies"])
 }
 
 /// For a person.
 fn shown(gets: Gets) -> Vec<&'static str> {
-    let pages = gets.pages.then_some("pages (parts of the log lie across no page of flash)");
-    pages.into_iter().chain(gets.second_copy.then_some("two copies of metadata")).collect()
+    told(
+        gets,
+        [
+            "pages (parts of the log lie across no page of flash)",
+            "deltas (what resembles what it takes the place of is stored as what differs)",
+            "two copies of metadata",
+        ],
+    )
+}
+
+/// Of all that there is to get.
+fn told(gets: Gets, words: [&'static str; 3]) -> Vec<&'static str> {
+    let all = [gets.pages, gets.deltas, gets.second_copy];
+    words.into_iter().zip(all).filter_map(|(word, is)| is.then_some(word)).collect()
 }

@@ -108,6 +108,7 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
     all["written"] = json!({
         "plain": counted.plain,
         "shared": counted.shared,
+        "resembling": counted.resembling,
         "all": counted.written(),
         "blocks": counted.blocks,
         "moved": counted.moved,
@@ -130,7 +131,7 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
 }
 
 /// Features without which a volume is not understood, by their bits.
-const INCOMPATIBLE: [&str; 5] = ["snapshots", "rules", "base", "pages", "moved"];
+const INCOMPATIBLE: [&str; 6] = ["snapshots", "rules", "base", "pages", "moved", "deltas"];
 /// Those without which a volume may only be read, by their bits.
 const READ_COMPATIBLE: [&str; 1] = ["closed"];
 
@@ -257,7 +258,7 @@ mod tests {
     fn features_have_names_or_numbers() {
         assert!(features(0, &INCOMPATIBLE).is_empty());
         assert_eq!(features(1 | 1 << 5 | 1 << 63, &INCOMPATIBLE), ["snapshots", "bit 5", "bit 63"]);
-        let all = json!({ "compatible": ["bit 3"], "incompatible": ["snapshots", "bit 5"] });
-        assert_eq!(features_shown(&all), "snapshots, bit 5 (incompatible); bit 3 (compatible)");
+        let all = json!({ "compatible": ["bit 3"], "incompatible": ["snapshots", "bit 6"] });
+        assert_eq!(features_shown(&all), "snapshots, bit 6 (incompatible); bit 3 (compatible)");
     }
 }

@@ -9,7 +9,8 @@ use std::sync::PoisonError;
 use esker::Ino;
 use esker_stone::rows::extents::Place;
 
-use super::{Waiting, Writer};
+use super::Writer;
+use super::blocks::Waiting;
 use crate::base::is_based;
 use crate::counts::Count;
 use crate::device::Device;

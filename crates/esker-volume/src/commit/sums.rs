@@ -10,14 +10,20 @@ use crate::device::Device;
 use crate::error::{Damage, Result};
 use crate::rows::{Begun, Live, NAMED_MAX, Refs};
 
+/// How many bytes name a block, if so many more or fewer do.
+fn changed(known: Refs, change: i64) -> Result<u64> {
+    let bytes = known.named().checked_add_signed(change).filter(|&bytes| bytes <= NAMED_MAX);
+    Ok(bytes.ok_or(Damage::Block)?)
+}
+
 impl<D: Device> Writer<'_, D> {
     /// References and needed bytes as they are after this commit.
     pub(super) fn sums(&mut self) -> Result<()> {
         let stack = self.volume.stack(self.state);
+        self.unbase_all()?;
+        self.count_deltas();
         for (block, change) in std::mem::take(&mut self.refs) {
-            let bytes = stack.refs(block)?.named();
-            let bytes = bytes.checked_add_signed(change).filter(|&bytes| bytes <= NAMED_MAX);
-            let bytes = bytes.ok_or(Damage::Block)?;
+            let bytes = changed(stack.refs(block)?, change)?;
             if bytes == 0 && self.state.needs_now(block) {
                 self.delta.refs.push(Refs::kept(block, self.log.tried));
                 continue;
@@ -35,6 +41,22 @@ impl<D: Device> Writer<'_, D> {
             let bytes = live.checked_add_signed(change).ok_or(Damage::Segment)?;
             self.delta.lives.push(Live { segment, bytes });
         }
+        Ok(())
+    }
+
+    /// Of deltas that are gone after this commit, what they differ from has a reference less.
+    fn unbase_all(&mut self) -> Result<()> {
+        if self.state.deltas == 0 {
+            return Ok(());
+        }
+        let stack = self.volume.stack(self.state);
+        let mut gone = Vec::new();
+        for (&block, &change) in self.refs.iter().filter(|(_, change)| **change < 0) {
+            if changed(stack.refs(block)?, change)? == 0 && !self.state.needs_now(block) {
+                gone.push(stack.block_row(block)?);
+            }
+        }
+        gone.iter().for_each(|row| self.unbase(row));
         Ok(())
     }
 

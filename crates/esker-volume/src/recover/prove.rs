@@ -13,7 +13,7 @@ use crate::base::is_based;
 use crate::device::Device;
 use crate::limits::BLOCK_LEN_MAX;
 use crate::recent::{Run, Runs};
-use crate::rows::Move;
+use crate::rows::{Move, Refs};
 
 /// Blocks, and what is known of each by now.
 pub(super) struct Proving<'a, D> {
@@ -56,9 +56,20 @@ impl<'a, D: Device> Proving<'a, D> {
         self.moved(block).map_or(block.segment, |row| row.to)
     }
 
-    fn read(&self, block: BlockName) -> Option<u32> {
-        let row = self.row(block)?;
-        if row.plain > BLOCK_LEN_MAX || row.stored > row.plain || row.base.is_some() {
+    /// The plain bytes of a block, where it lies by what is known.
+    fn read(&mut self, block: BlockName) -> Option<Vec<u8>> {
+        let row = self.row(block)?.clone();
+        let base = match row.base {
+            // A base has none itself.
+            Some(base) if self.row(base)?.base.is_none() => self.found(base)?,
+            Some(_) => return None,
+            None => Vec::new(),
+        };
+        row.open(self.stored(block, &row)?, &base).ok()
+    }
+
+    fn stored(&self, block: BlockName, row: &BlockRow) -> Option<Vec<u8>> {
+        if row.plain > BLOCK_LEN_MAX || row.stored > row.plain {
             return None;
         }
         let shift = self.moved(block).map_or(0, |row| row.shift);
@@ -68,8 +79,30 @@ impl<'a, D: Device> Proving<'a, D> {
         let mut stored = vec![0; row.stored as usize];
         self.device.read(place, &mut stored).ok()?;
         BlockRow::covered(block).verify(0, &stored, &row.checksums).ok()?;
-        row.open(stored, &[]).ok()?;
-        Some(row.plain)
+        Some(stored)
+    }
+
+    /// The same wherever it is whole, and from then on that is where it lies.
+    fn found(&mut self, block: BlockName) -> Option<Vec<u8>> {
+        let mut read = self.read(block);
+        if read.is_none() && self.moved(block).is_some() {
+            // What is moved stays where it was until a superblock has forgotten that.
+            self.born.insert(block);
+            read = self.read(block);
+        }
+        read
+    }
+
+    /// Adds what deltas name to the references of blocks; plain bytes of all of these. Of blocks that are named at all.
+    pub fn deltas(&self, refs: &mut BTreeMap<BlockName, u64>) -> u64 {
+        let rows = refs.keys().filter_map(|&block| self.row(block));
+        let deltas: Vec<_> = rows.filter_map(|row| Some((row.base?, row.plain))).collect();
+        for &(base, plain) in &deltas {
+            let bytes = refs.entry(base).or_default();
+            // What only a snapshot had is named again.
+            *bytes = Refs { block: base, bytes: *bytes }.named().saturating_add(plain.into());
+        }
+        deltas.iter().map(|(_, plain)| u64::from(*plain)).sum()
     }
 
     /// How many plain bytes it has, if it is whole.
@@ -77,14 +110,9 @@ impl<'a, D: Device> Proving<'a, D> {
         if let Some(&known) = self.known.get(&block) {
             return known;
         }
-        let mut read = self.read(block);
-        if read.is_none() && self.moved(block).is_some() {
-            // What is moved stays where it was until a superblock has forgotten that.
-            self.born.insert(block);
-            read = self.read(block);
-        }
-        self.known.insert(block, read);
-        read
+        let plain = self.found(block).map(|bytes| bytes.len() as u32);
+        self.known.insert(block, plain);
+        plain
     }
 
     fn is_whole(&mut self, run: &Run) -> bool {

@@ -264,6 +264,7 @@ fn index<D: Device>(
     for &block in kept.blocks.iter().filter(|&&block| proving.row(block).is_some()) {
         recent.refs.entry(block).or_insert(Refs::kept(block, sequence).bytes);
     }
+    state.deltas = proving.deltas(&mut recent.refs);
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
     let blocks: Vec<BlockName> = recent.refs.keys().copied().collect();
     for block in blocks {

@@ -1,0 +1,217 @@
+//! Delta-coding: a block that resembles the one it takes the place of is stored as what differs from that, its base.
+//! When its segment is emptied it is written as a whole.
+//!
+//! Above: `blocks`; `migrate` says which are to be whole. Below: the cache; the device only while it pays. Invariant: a
+//! base has none itself, and counts the plain bytes of each block that has it among its references, so it stays as
+//! long as any of those. How much is held in this way beside what files have is bounded.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use esker::Ino;
+use esker_stone::rows::blocks::BlockRow;
+use esker_stone::rows::extents::{BlockName, Place};
+use esker_stone::{Setting, key};
+
+use super::Writer;
+use super::blocks::{Coded, Plain};
+use crate::base::is_based;
+use crate::device::Device;
+use crate::error::Result;
+use crate::limits::{DELTAS_SHARE, REMEMBERED_LEN};
+use crate::recent::{END, Run};
+use crate::rows::{Counter, counter};
+use crate::superblock::DELTAS;
+use crate::volume::Volume;
+
+/// A block is a delta when that takes no more than one part of so many of what it would take alone, ...
+const WORTH: usize = 2;
+/// ... which is not looked at if it takes no more than one part of so many of its plain bytes.
+const LITTLE: usize = 8;
+/// A base is so many times as long as its delta at most: it is kept as a whole.
+const LONGER_MAX: usize = 2;
+/// After so many in a row that did not resemble ...
+const VAIN_MAX: u32 = 64;
+/// ... only one of so many is compared.
+const SELDOM: u32 = 16;
+
+/// Whether comparing has been worth it of late: how many in a row did not resemble.
+pub(crate) struct Likeness(AtomicU32);
+
+impl Default for Likeness {
+    fn default() -> Self {
+        // That it pays is still to be seen.
+        Self(AtomicU32::new(1))
+    }
+}
+
+impl Likeness {
+    /// Whether the last one resembled, so that it may pay to read what the next takes the place of.
+    fn pays(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether what takes the place of this block is compared with it.
+    fn samples(&self, block: BlockName) -> bool {
+        self.0.load(Ordering::Relaxed) < VAIN_MAX || block.slot.is_multiple_of(SELDOM)
+    }
+
+    fn compared(&self, is_alike: bool) {
+        if is_alike {
+            self.0.store(0, Ordering::Relaxed);
+        } else if self.0.load(Ordering::Relaxed) < VAIN_MAX {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A block, and its plain bytes.
+pub(super) struct Near {
+    block: BlockName,
+    bytes: Arc<Vec<u8>>,
+}
+
+/// Compresses a block, as what differs from another if that is much less.
+pub(super) fn encode(plain: &Plain, setting: Setting) -> Result<Coded<Vec<u8>>> {
+    let Some(near) = &plain.near else {
+        return Ok(Coded::alone(setting.encode(&plain.bytes, &[])?));
+    };
+    let (codec, stored) = setting.encode(&plain.bytes, &near.bytes)?;
+    let is_little = stored.len() * LITTLE <= plain.bytes.len();
+    let alone = if is_little { None } else { Some(setting.encode(&plain.bytes, &[])?) };
+    Ok(match alone {
+        Some(alone) if stored.len() * WORTH > alone.1.len() => Coded::alone(alone),
+        _ => Coded { codec, stored, base: Some(near.block) },
+    })
+}
+
+impl<D: Device> Volume<D> {
+    /// How well comparing goes, if new blocks may be deltas.
+    fn likeness(&self) -> Option<&Likeness> {
+        let known = self.shape.incompatible & DELTAS != 0 && self.setting().codec.takes_base();
+        self.likeness.as_ref().filter(|_| known)
+    }
+
+    /// Plain bytes of blocks that may be deltas: what they hold of others no file may have any more.
+    fn deltas_max(&self) -> u64 {
+        self.filled().saturating_mul(self.segments().rows().len() as u64) / DELTAS_SHARE
+    }
+}
+
+impl<D: Device> Writer<'_, D> {
+    /// What bytes that take the place of others may differ little from, if it is at hand.
+    pub(super) fn near(&self, ino: Ino, at: u64, len: usize) -> Option<Near> {
+        let volume = self.volume;
+        let likeness = volume.likeness()?;
+        let deltas = self.state.deltas.saturating_add_signed(self.deltas);
+        let most = volume.deltas_max();
+        // There is room to write all of them as a whole.
+        if volume.room() < most || deltas.saturating_add(len as u64) > most {
+            return None;
+        }
+        let stack = volume.stack(self.state);
+        let before = stack.run(ino, at).ok()?.place?.block;
+        if is_based(before) {
+            return None;
+        }
+        let block = stack.block_row(before).ok()?.base.unwrap_or(before);
+        if self.folded.contains(&block) || !likeness.samples(block) {
+            return None;
+        }
+        if stack.block_row(block).ok()?.plain as usize > LONGER_MAX * len {
+            return None;
+        }
+        let known = volume.cache.peek(volume.block_key(block));
+        let read = || if likeness.pays() { stack.block(block).ok() } else { None };
+        Some(Near { block, bytes: known.or_else(read)? })
+    }
+
+    /// A block was compared, or not, and resembled or not.
+    pub(super) fn compared(&self, was: bool, is_alike: bool) {
+        if let Some(likeness) = self.volume.likeness().filter(|_| was) {
+            likeness.compared(is_alike);
+        }
+    }
+
+    /// The block that was just laid down may be what the next one in its place differs little from.
+    pub(super) fn remember(&mut self, bytes: Vec<u8>) {
+        let Some(likeness) = self.volume.likeness() else { return };
+        let slot = self.log.slot + (self.rows.len() as u32).wrapping_sub(1);
+        let block = BlockName { segment: self.log.segment, slot };
+        let is_it = self.rows.last().is_some_and(|row| row.plain as usize == bytes.len());
+        let most = REMEMBERED_LEN.min(self.volume.cache.limit() / 8);
+        if is_it && likeness.samples(block) && self.remembered_len + bytes.len() <= most {
+            self.remembered_len += bytes.len();
+            self.remembered.push((block, bytes));
+        }
+    }
+
+    /// What was laid down is there.
+    pub(super) fn publish_remembered(&mut self) {
+        for (block, bytes) in self.remembered.drain(..) {
+            self.volume.cache.put(self.volume.block_key(block), bytes);
+        }
+    }
+
+    /// Writes as a whole what is to be, unless something else is written there.
+    pub(super) fn make_whole(&mut self) -> Result<()> {
+        let all = self.log.moving.to_be_whole();
+        if !all.is_empty() {
+            // What waits is told of then.
+            self.end_blocks()?;
+        }
+        for block in all {
+            let stack = self.volume.stack(self.state);
+            let row = stack.block_row(block)?;
+            let Some((ino, run)) = stack.owned(block, &row)? else { continue };
+            let (touched, len) = (self.touches(ino, &run), run.len);
+            let Some(left) = self.fold_left.checked_sub(len).filter(|_| !touched) else { continue };
+            // What is damaged is left where it is.
+            let Ok(plain) = stack.block(block) else { continue };
+            self.fold_left = left;
+            self.release(ino, run.start, run.end())?;
+            self.append((ino, run.start), &plain, None)?;
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    /// Whether this commit says something of these bytes of a file, or that it is gone.
+    fn touches(&self, ino: Ino, run: &Run) -> bool {
+        let told = self.runs.get(&ino).into_iter().flatten();
+        let gone = key::inode(ino);
+        told.into_iter().any(|own| own.start < run.end() && run.start < own.end())
+            || self.delta.gone.contains(&gone)
+    }
+
+    /// A block is gone: what it differs from has a reference less.
+    pub(super) fn unbase(&mut self, row: &BlockRow) {
+        if let Some(base) = row.base {
+            self.refers(base, -i64::from(row.plain));
+            self.deltas -= i64::from(row.plain);
+        }
+    }
+
+    /// How many bytes deltas have after this commit, if others than before.
+    pub(super) fn count_deltas(&mut self) {
+        if self.deltas != 0 {
+            let value = self.state.deltas.saturating_add_signed(self.deltas);
+            self.delta.counters.push(Counter { number: counter::DELTAS, value });
+        }
+    }
+}
+
+impl<D: Device> crate::stack::Stack<'_, D> {
+    /// The file that alone has a delta, all of it, and which of its bytes that are; if no snapshot has it.
+    pub(crate) fn owned(&self, block: BlockName, row: &BlockRow) -> Result<Option<(Ino, Run)>> {
+        let is_one = |at: u64| row.base.is_some() && at < END - u64::from(row.plain);
+        let Some((ino, at)) = row.owner.filter(|&(_, at)| is_one(at)) else { return Ok(None) };
+        let alone = self.refs(block)?.named() == row.plain.into() && !self.state.needs_now(block);
+        if !alone || self.inode(Ino(ino))?.is_none() {
+            return Ok(None);
+        }
+        let run = self.run(Ino(ino), at)?;
+        let all = Run { start: at, len: row.plain.into(), place: Some(Place { block, offset: 0 }) };
+        Ok((run == all).then_some((Ino(ino), run)))
+    }
+}

@@ -1,0 +1,455 @@
+//! Blocks that are stored as what differs from those whose place they took: little is written, nothing is held for
+//! ever, and whatever happens to either the files hold what they were given and all that is counted is right.
+
+use std::sync::Arc;
+
+use esker::posix::{Caller, Fs, New};
+use esker::store::{Store as _, View as _};
+use esker::{Ino, Kind, Name, Time};
+use esker_proof::chance::Chance;
+use esker_proof::cut::{SHAPES, Shape, goes_on};
+use esker_proof::harness::seed;
+use esker_proof::lying::Lying;
+use esker_proof::lying::medium::Medium;
+use esker_proof::lying::states::{Dose, Replay};
+use esker_proof::world::inside::Checked as _;
+use esker_proof::world::on_volume::{Above, mount};
+use esker_stone::Codec;
+use esker_volume::recover::{Repairing, repair};
+use esker_volume::scrub::Scrubbing;
+use esker_volume::segments::Condition;
+use esker_volume::{Snapped, SnapshotError};
+
+const BLOCK: usize = 4096;
+
+/// Few segments: nothing is moved before it must.
+const FEW: Shape = Shape { name: "few segments", codec: Codec::Zstd, ..SHAPES[0] };
+/// Many: what is needed of the emptiest is moved before each commit.
+const MANY: Shape = Shape {
+    name: "many segments",
+    size: 16 << 20,
+    recent_len: 64 << 10,
+    table_len: 16 << 10,
+    ..FEW
+};
+
+fn clock() -> Time {
+    Time { secs: 1_700_000_000, nanos: 0 }
+}
+
+fn noise(chance: &mut Chance, len: usize) -> Vec<u8> {
+    (0..len / 8).flat_map(|_| chance.number().to_le_bytes()).collect()
+}
+
+/// Files on a volume, and what each holds.
+struct Place {
+    shape: Shape,
+    device: Arc<Lying>,
+    fs: Fs<Above<Arc<Lying>>>,
+    files: Vec<(String, Ino, Vec<u8>)>,
+}
+
+impl Place {
+    fn new(shape: Shape, seed: u64) -> Self {
+        let device = shape.fresh(seed);
+        let fs = Fs::new(mount(&shape, Arc::clone(&device)).expect("it opens"), clock);
+        Self { shape, device, fs, files: Vec::new() }
+    }
+
+    fn on(shape: Shape, device: Lying) -> Result<Self, String> {
+        let device = Arc::new(device);
+        let home = mount(&shape, Arc::clone(&device)).map_err(|error| format!("{error:?}"))?;
+        Ok(Self { shape, device, fs: Fs::new(home, clock), files: Vec::new() })
+    }
+
+    fn again(&mut self) {
+        let home = mount(&self.shape, Arc::clone(&self.device)).expect("it opens");
+        self.fs = Fs::new(home, clock);
+    }
+
+    fn write(&mut self, name: &str, bytes: Vec<u8>) -> Ino {
+        let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
+        let parsed = Name::parse(name.as_bytes()).expect("a name");
+        let ino = self.fs.create(&Caller::ROOT, Ino::ROOT, parsed, new).expect("a file").ino;
+        self.fs.forget(ino, 1);
+        self.fs.write(ino, 0, &bytes, false).expect("room");
+        self.files.push((name.to_owned(), ino, bytes));
+        ino
+    }
+
+    /// Changes a few bytes of a block, and writes all of it.
+    fn alter(&mut self, file: usize, block: usize, chance: &mut Chance) {
+        let (_, ino, bytes) = &mut self.files[file];
+        let at = block * BLOCK;
+        let own = &mut bytes[at..at + BLOCK];
+        for _ in 0..1 + chance.below(3) {
+            own[chance.below(BLOCK as u64) as usize] ^= 1 + chance.below(255) as u8;
+        }
+        self.fs.write(*ino, at as u64, own, false).expect("room");
+    }
+
+    fn overwrite(&mut self, file: usize, at: usize, own: &[u8]) {
+        let (_, ino, bytes) = &mut self.files[file];
+        bytes[at..at + own.len()].copy_from_slice(own);
+        self.fs.write(*ino, at as u64, own, false).expect("room");
+    }
+
+    fn remove(&mut self, file: usize) {
+        let (name, ..) = self.files.remove(file);
+        let parsed = Name::parse(name.as_bytes()).expect("a name");
+        self.fs.unlink(&Caller::ROOT, Ino::ROOT, parsed).expect("unlink always works");
+    }
+
+    /// Makes all safe; bytes of blocks that were written, and of files that were written as deltas.
+    fn sync(&self) -> (u64, u64) {
+        let volume = self.fs.store().volume();
+        let before = volume.counted();
+        self.fs.store().sync().expect("a sync");
+        let done = volume.counted().since(&before);
+        (done.blocks, done.resembling)
+    }
+
+    /// Bytes of blocks that somebody needs.
+    fn needed(&self) -> u64 {
+        let rows = self.fs.store().volume().stretches();
+        let blocks =
+            rows.iter().filter(|row| matches!(row.condition, Condition::Log | Condition::Moved));
+        blocks.map(|row| row.live).sum()
+    }
+
+    fn same(&self, files: &[(String, Ino, Vec<u8>)]) -> Result<(), String> {
+        for (name, ino, bytes) in files {
+            let mut found = vec![0; bytes.len() + 1];
+            let read = self.fs.read(*ino, 0, &mut found);
+            if read != Ok(bytes.len()) || found[..bytes.len()] != **bytes {
+                return Err(format!("{name} is not what it was: {read:?}"));
+            }
+        }
+        let findings = self.fs.store().findings();
+        if findings.is_empty() { Ok(()) } else { Err(findings.join(", ")) }
+    }
+
+    /// All files are what they were given, now and when it is mounted again, and all counts are right.
+    fn holds(&mut self) {
+        for again in [false, true] {
+            if again {
+                self.again();
+            }
+            let files = &self.files;
+            self.same(files).unwrap_or_else(|why| panic!("{}: {why}", self.shape.name));
+        }
+    }
+}
+
+/// Writes all blocks of the first file again, a little changed, so that they are looked at from then on.
+fn alter_some(place: &mut Place, chance: &mut Chance) {
+    let blocks = place.files[0].2.len() / BLOCK;
+    (0..blocks).for_each(|block| place.alter(0, block, chance));
+    place.sync();
+}
+
+/// What resembles what it takes the place of takes little, however often; and when it does not any more, or is gone,
+/// nothing is held for it.
+#[test]
+fn little_changes_take_little() {
+    let (mut place, chance) = (Place::new(FEW, 1), &mut Chance::new(1));
+    place.write("file", noise(chance, 16 * BLOCK));
+    place.sync();
+    place.holds();
+    let full = place.needed();
+    // What a volume has no reason to think is not looked at.
+    (0..16).for_each(|block| place.alter(0, block, chance));
+    assert_eq!(place.sync().1, 0);
+    for _ in 0..5 {
+        (0..16).for_each(|block| place.alter(0, block, chance));
+        let (written, alike) = place.sync();
+        assert_eq!(alike, 16 * BLOCK as u64);
+        assert!(written < 16 * 200, "{written}");
+    }
+    let more = place.needed();
+    assert!(more < full + 16 * 200, "one delta each: {more}, {full} before");
+    place.holds();
+    // From scratch.
+    place.overwrite(0, 0, &noise(chance, 16 * BLOCK));
+    assert_eq!(place.sync().1, 0);
+    assert!(place.needed() <= full, "{} of {full}", place.needed());
+    place.holds();
+    alter_some(&mut place, chance);
+    (0..16).for_each(|block| place.alter(0, block, chance));
+    assert_eq!(place.sync().1, 16 * BLOCK as u64);
+    place.remove(0);
+    place.sync();
+    assert_eq!(place.needed(), 0);
+    place.holds();
+}
+
+/// Bytes that never resemble what was there cost no room beside themselves.
+#[test]
+fn what_does_not_resemble_is_written() {
+    let (mut place, chance) = (Place::new(FEW, 2), &mut Chance::new(2));
+    place.write("file", noise(chance, 16 * BLOCK));
+    place.sync();
+    place.holds();
+    for _ in 0..8 {
+        place.overwrite(0, 0, &noise(chance, 16 * BLOCK));
+        let (written, alike) = place.sync();
+        assert_eq!((written, alike), (16 * BLOCK as u64, 0));
+    }
+    place.holds();
+}
+
+/// A delta is read from what it differs from: that it is damaged is told, of the delta's file, and nothing else is
+/// returned.
+#[test]
+fn a_damaged_base_is_told_of_its_deltas() {
+    let (mut place, chance) = (Place::new(FEW, 3), &mut Chance::new(3));
+    place.write("file", noise(chance, BLOCK));
+    place.write("other", noise(chance, BLOCK));
+    place.sync();
+    place.holds();
+    alter_some(&mut place, chance);
+    let first = place.files[0].2[..BLOCK].to_vec();
+    place.alter(0, 0, chance);
+    assert_eq!(place.sync().1, BLOCK as u64);
+    let ino = place.files[0].1;
+    drop(place.fs);
+    let mut all = vec![0; place.device.medium().size() as usize];
+    place.device.medium().read(0, &mut all);
+    let at = all.windows(BLOCK).position(|window| window == first).expect("it is needed");
+    all[at + 5] ^= 0x40;
+    let mut medium = Medium::new(all.len() as u64);
+    medium.write(0, &all);
+    let damaged = Place::on(FEW, FEW.device(medium.clone())).expect("it opens");
+    assert_eq!(damaged.fs.read(ino, 0, &mut [0; BLOCK]), Err(esker::Error::Io));
+    let volume = damaged.fs.store().volume();
+    let done = volume.scrub(&Scrubbing::all(&|_| true)).expect("it can be read");
+    let names: Vec<_> = done.files.iter().map(|(path, _)| path.as_slice()).collect();
+    assert_eq!(names, [&b"/file"[..]]);
+    // What is recovered says so too, and a repaired volume checks clean.
+    let device = FEW.device(medium);
+    repair(&device, FEW.options(true), Repairing { write: true, ..Repairing::default() })
+        .expect("it is repaired");
+    let volume = FEW.open(&device, false).expect("it opens");
+    assert_eq!(volume.check(), []);
+}
+
+/// Some steps of anything, with snapshots kept, deleted and gone back to.
+fn churn(shape: Shape, steps: u64, seed: u64) {
+    let (mut place, chance) = (Place::new(shape, seed), &mut Chance::new(seed));
+    let mut kept: Vec<(String, Vec<(String, Ino, Vec<u8>)>)> = Vec::new();
+    let mut alike = 0;
+    for step in 0..steps {
+        match chance.below(24) {
+            _ if place.files.is_empty() => {
+                place.write(&format!("f{step}"), noise(chance, 24 * BLOCK));
+            }
+            0 if place.files.len() < 5 => {
+                let len = (1 + chance.below(24)) as usize * BLOCK;
+                place.write(&format!("f{step}"), noise(chance, len));
+            }
+            1 => place.remove(chance.below(place.files.len() as u64) as usize),
+            2 => place.again(),
+            3 if kept.len() < 4 => {
+                place.fs.store().sync().expect("a sync");
+                let name = format!("s{step}");
+                match place.fs.store().create_snapshot(&name) {
+                    Err(SnapshotError::NoRoom) => {}
+                    made => {
+                        made.expect("it is made");
+                        kept.push((name, place.files.clone()));
+                    }
+                }
+            }
+            4 if !kept.is_empty() => {
+                let (name, _) = kept.remove(chance.below(kept.len() as u64) as usize);
+                place.fs.store().volume().delete_snapshot(&name).expect("it is deleted");
+            }
+            5 if !kept.is_empty() => {
+                let (name, files) = kept[chance.below(kept.len() as u64) as usize].clone();
+                place.fs.store().sync().expect("a sync");
+                match place.fs.store().volume().rollback(&name) {
+                    Err(SnapshotError::NoRoom) => {}
+                    done => {
+                        done.expect("it goes back");
+                        place.files = files;
+                    }
+                }
+                place.again();
+            }
+            6 => {
+                let file = chance.below(place.files.len() as u64) as usize;
+                let len = place.files[file].2.len();
+                let at = chance.below((len / BLOCK) as u64) as usize * BLOCK;
+                let most = (len - at).min(9000);
+                place.overwrite(file, at, &noise(chance, most));
+            }
+            _ => {
+                let file = chance.below(place.files.len() as u64) as usize;
+                let blocks = (place.files[file].2.len() / BLOCK) as u64;
+                (0..1 + chance.below(6)).for_each(|_| {
+                    let block = chance.below(blocks) as usize;
+                    place.alter(file, block, chance);
+                });
+            }
+        }
+        alike += place.sync().1;
+        if step % 16 == 0 {
+            place.holds();
+            for (name, files) in &kept {
+                looks_like(&place, name, files);
+            }
+        }
+    }
+    assert!(alike > 0, "{}, {seed:#x}: there were no deltas", place.shape.name);
+    place.holds();
+    for (name, files) in std::mem::take(&mut kept) {
+        looks_like(&place, &name, &files);
+        place.fs.store().volume().delete_snapshot(&name).expect("it is deleted");
+        place.holds();
+    }
+}
+
+/// A snapshot has what all files held then.
+fn looks_like(place: &Place, name: &str, files: &[(String, Ino, Vec<u8>)]) {
+    let seen = Snapped::new(Arc::clone(place.fs.store().shared()), name).expect("it is there");
+    for (file, ino, bytes) in files {
+        let mut found = vec![0; bytes.len() + 1];
+        let read = seen.read(*ino, 0, &mut found);
+        assert!(read == Ok(bytes.len()) && found[..bytes.len()] == **bytes, "{name}: {file}");
+    }
+}
+
+#[test]
+fn anything_may_happen_to_deltas() {
+    for round in 0..4 {
+        churn(FEW, 300, seed() ^ round);
+        churn(MANY, 300, seed() ^ round);
+        churn(SHAPES[2], 300, seed() ^ round);
+    }
+}
+
+/// What is nearly full, and so moves all the time, holds little besides what its files have: deltas whose segments are
+/// emptied are written as a whole.
+#[test]
+fn deltas_become_whole_when_they_are_moved() {
+    let (mut place, chance) = (Place::new(MANY, seed()), &mut Chance::new(seed()));
+    let full = |place: &Place| {
+        let space = place.fs.store().space();
+        space.used * 100 / space.total
+    };
+    let mut number = 0;
+    while full(&place) < 70 {
+        place.write(&format!("f{number}"), noise(chance, 16 * BLOCK));
+        place.sync();
+        number += 1;
+    }
+    // Of a file that nobody writes any more nothing stays a delta when what lies beside it goes.
+    place.write("still", noise(chance, 16 * BLOCK));
+    place.sync();
+    let still = place.files.len() - 1;
+    for _ in 0..3 {
+        (0..16).for_each(|block| place.alter(still, block, chance));
+        place.sync();
+    }
+    let begun = place.fs.store().volume().deltas();
+    assert_eq!(begun, 16 * BLOCK as u64);
+    for _ in 0..2 * number * 16 / 8 {
+        for _ in 0..8 {
+            let (file, block) = (chance.below(number) as usize, chance.below(16) as usize);
+            place.overwrite(file, block * BLOCK, &noise(chance, BLOCK));
+        }
+        place.sync();
+    }
+    assert_eq!(place.fs.store().volume().deltas(), 0);
+    place.holds();
+    let (mut alike, mut most) = (0, 0);
+    for _ in 0..3 * number * 16 / 8 {
+        for _ in 0..8 {
+            let file = chance.below(number) as usize;
+            let block = chance.below(16) as usize;
+            if chance.below(4) == 0 {
+                place.overwrite(file, block * BLOCK, &noise(chance, BLOCK));
+            } else {
+                place.alter(file, block, chance);
+            }
+        }
+        alike += place.sync().1;
+        most = most.max(place.fs.store().volume().deltas());
+    }
+    assert!(alike > 0 && most > 0, "there were deltas");
+    let limit = MANY.size / 16;
+    assert!(most <= limit, "{most} of {limit}");
+    place.holds();
+}
+
+/// Whenever power goes, what was made safe is there.
+#[test]
+fn deltas_survive_every_cut() {
+    for (shape, seed) in [(FEW, seed()), (MANY, seed() ^ 1), (SHAPES[2], seed() ^ 2)] {
+        let (mut place, chance) = (Place::new(shape, seed), &mut Chance::new(seed));
+        (0..3).for_each(|file| _ = place.write(&format!("f{file}"), noise(chance, 16 * BLOCK)));
+        place.sync();
+        place.holds();
+        let begin = place.device.medium();
+        let device = Arc::new(shape.device(begin.clone()));
+        let home = mount(&shape, Arc::clone(&device)).expect("it opens");
+        (place.device, place.fs) = (Arc::clone(&device), Fs::new(home, clock));
+        let mut told = vec![place.files.clone()];
+        let mut ends = vec![0];
+        for _ in 0..12 {
+            let file = chance.below(3) as usize;
+            (0..6).for_each(|_| place.alter(file, chance.below(16) as usize, chance));
+            place.overwrite(file, 0, &noise(chance, 2 * BLOCK));
+            place.sync();
+            told.push(place.files.clone());
+            ends.push(device.done());
+        }
+        let zone = shape.zones.map(|zones| zones.len);
+        let mut replay = Replay::new(begin, zone, false);
+        let mut states = 0;
+        for (done, op) in device.ops().iter().enumerate() {
+            replay.step(op);
+            let safe = ends.iter().rposition(|&end| end <= done + 1).unwrap_or(0);
+            let dose = Dose { subsets: 2, torn: 1, garbage: 0 };
+            replay.states(dose, chance, &mut |medium| {
+                states += 1;
+                let found = Place::on(shape, shape.device(medium)).expect("it opens");
+                let fits = told[safe..].iter().take(2).any(|files| found.same(files).is_ok());
+                assert!(fits, "{}: after {done} operations", shape.name);
+                if states % 16 == 0 {
+                    drop(found.fs);
+                    goes_on(&shape, &found.device).expect("it goes on");
+                }
+            });
+        }
+        assert!(states > 50, "{states}");
+    }
+}
+
+/// Nothing that is taken away makes what is recovered wrong: it is what some file held, or named as damaged.
+#[test]
+fn what_is_recovered_is_right() {
+    let (mut place, chance) = (Place::new(SHAPES[2], 9), &mut Chance::new(9));
+    (0..8).for_each(|file| _ = place.write(&format!("f{file}"), noise(chance, 8 * BLOCK)));
+    place.sync();
+    place.holds();
+    for _ in 0..30 {
+        place.alter(chance.below(8) as usize, chance.below(8) as usize, chance);
+        place.sync();
+    }
+    assert!(place.fs.store().volume().deltas() > 0);
+    let device = SHAPES[2].device(place.device.medium());
+    let done =
+        repair(&device, SHAPES[2].options(true), Repairing { write: true, ..Repairing::default() });
+    assert!(done.expect("it is repaired").damaged.is_empty());
+    let mut found = Place::on(SHAPES[2], SHAPES[2].device(device.medium())).expect("it opens");
+    found.same(&place.files).expect("all is there");
+    // It goes on with its deltas.
+    found.files = place.files.clone();
+    (0..8).for_each(|file| found.alter(file, 0, chance));
+    found.sync();
+    (0..8).for_each(|_| found.remove(0));
+    found.sync();
+    found.holds();
+    assert_eq!((found.needed(), found.fs.store().volume().deltas()), (0, 0));
+}
