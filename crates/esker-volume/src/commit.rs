@@ -146,6 +146,8 @@ struct Writer<'a, D> {
     lives: BTreeMap<u64, i64>,
     /// Plain bytes of deltas that came, less those of deltas that went.
     deltas: i64,
+    /// Of these there may be so many.
+    deltas_max: u64,
     /// Blocks that later ones may differ little from, and bytes of these.
     remembered: Vec<(BlockName, Vec<u8>)>,
     remembered_len: usize,
@@ -552,6 +554,7 @@ impl<D: Device> Volume<D> {
             refs: BTreeMap::new(),
             lives: BTreeMap::new(),
             deltas: 0,
+            deltas_max: self.deltas_max(&state),
             remembered: Vec::new(),
             remembered_len: 0,
             fresh: HashMap::new(),

@@ -61,8 +61,8 @@ pub const DEDUP_FOUND_MAX: usize = 32 << 10;
 pub const DEDUP_FOUND_LEN: u64 = 1 << 30;
 /// Bytes of rows that a shared piece takes, at most.
 pub const DEDUP_ROW_LEN: u64 = 64;
-/// Deltas have at most one part of so many of a volume's bytes, before they are compressed: as much may be held for them that
-/// no file has any more.
+/// Deltas have at most one part of so many of a volume's bytes, before they are compressed: about as much may be held
+/// for them that no file has any more.
 pub const DELTAS_SHARE: u64 = 16;
 /// Bytes of blocks of one commit that are kept in memory, at most, since others may take their place.
 pub const REMEMBERED_LEN: usize = 4 << 20;

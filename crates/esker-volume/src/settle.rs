@@ -588,8 +588,7 @@ impl<'a, D: Device> Settling<'a, D> {
     }
 
     fn written(&mut self, steps: Steps<'_, 'a, D>) -> Result<Written> {
-        let volume = self.volume;
-        let state = volume.state();
+        let (volume, state) = (self.volume, self.volume.state());
         let round = self.log.round.clone();
         let from = round.as_ref().map(|round| round.cursor.clone()).unwrap_or_default();
         let Step { tables, old, shared, cursor, numbers, orphans, sweeping } =

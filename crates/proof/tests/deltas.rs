@@ -41,12 +41,15 @@ fn noise(chance: &mut Chance, len: usize) -> Vec<u8> {
     (0..len / 8).flat_map(|_| chance.number().to_le_bytes()).collect()
 }
 
+/// Names, inodes and what is in them.
+type Files = Vec<(String, Ino, Vec<u8>)>;
+
 /// Files on a volume, and what each holds.
 struct Place {
     shape: Shape,
     device: Arc<Lying>,
     fs: Fs<Above<Arc<Lying>>>,
-    files: Vec<(String, Ino, Vec<u8>)>,
+    files: Files,
 }
 
 impl Place {
@@ -107,6 +110,30 @@ impl Place {
         self.fs.store().sync().expect("a sync");
         let done = volume.counted().since(&before);
         (done.blocks, done.resembling)
+    }
+
+    /// Keeps a snapshot, if there is room for it.
+    fn keep(&self, name: String) -> Option<(String, Files)> {
+        self.sync();
+        match self.fs.store().create_snapshot(&name) {
+            Err(SnapshotError::NoRoom) => None,
+            made => {
+                made.expect("it is made");
+                Some((name, self.files.clone()))
+            }
+        }
+    }
+
+    fn go_back(&mut self, name: &str, files: &Files) {
+        self.sync();
+        match self.fs.store().volume().rollback(name) {
+            Err(SnapshotError::NoRoom) => {}
+            done => {
+                done.expect("it goes back");
+                self.files.clone_from(files);
+            }
+        }
+        self.again();
     }
 
     /// Bytes of blocks that somebody needs.
@@ -236,7 +263,7 @@ fn a_damaged_base_is_told_of_its_deltas() {
 /// Some steps of anything, with snapshots kept, deleted and gone back to.
 fn churn(shape: Shape, steps: u64, seed: u64) {
     let (mut place, chance) = (Place::new(shape, seed), &mut Chance::new(seed));
-    let mut kept: Vec<(String, Vec<(String, Ino, Vec<u8>)>)> = Vec::new();
+    let mut kept: Vec<(String, Files)> = Vec::new();
     let mut alike = 0;
     for step in 0..steps {
         match chance.below(24) {
@@ -249,32 +276,14 @@ fn churn(shape: Shape, steps: u64, seed: u64) {
             }
             1 => place.remove(chance.below(place.files.len() as u64) as usize),
             2 => place.again(),
-            3 if kept.len() < 4 => {
-                place.fs.store().sync().expect("a sync");
-                let name = format!("s{step}");
-                match place.fs.store().create_snapshot(&name) {
-                    Err(SnapshotError::NoRoom) => {}
-                    made => {
-                        made.expect("it is made");
-                        kept.push((name, place.files.clone()));
-                    }
-                }
-            }
+            3 if kept.len() < 4 => kept.extend(place.keep(format!("s{step}"))),
             4 if !kept.is_empty() => {
                 let (name, _) = kept.remove(chance.below(kept.len() as u64) as usize);
                 place.fs.store().volume().delete_snapshot(&name).expect("it is deleted");
             }
             5 if !kept.is_empty() => {
-                let (name, files) = kept[chance.below(kept.len() as u64) as usize].clone();
-                place.fs.store().sync().expect("a sync");
-                match place.fs.store().volume().rollback(&name) {
-                    Err(SnapshotError::NoRoom) => {}
-                    done => {
-                        done.expect("it goes back");
-                        place.files = files;
-                    }
-                }
-                place.again();
+                let (name, files) = &kept[chance.below(kept.len() as u64) as usize];
+                place.go_back(name, files);
             }
             6 => {
                 let file = chance.below(place.files.len() as u64) as usize;
@@ -304,7 +313,13 @@ fn churn(shape: Shape, steps: u64, seed: u64) {
     place.holds();
     for (name, files) in std::mem::take(&mut kept) {
         looks_like(&place, &name, &files);
-        place.fs.store().volume().delete_snapshot(&name).expect("it is deleted");
+        let volume = place.fs.store().volume();
+        let held = volume.held_by_snapshots().expect("it is counted");
+        let alone =
+            held.iter().find(|(row, _)| row.name == name.as_bytes()).map(|(_, own)| own.blocks);
+        let before = place.needed();
+        volume.delete_snapshot(&name).expect("it is deleted");
+        assert_eq!(Some(before - place.needed()), alone, "{name}, {seed:#x}");
         place.holds();
     }
 }
@@ -338,7 +353,7 @@ fn deltas_become_whole_when_they_are_moved() {
         space.used * 100 / space.total
     };
     let mut number = 0;
-    while full(&place) < 70 {
+    while full(&place) < 60 {
         place.write(&format!("f{number}"), noise(chance, 16 * BLOCK));
         place.sync();
         number += 1;

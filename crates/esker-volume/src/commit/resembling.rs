@@ -20,7 +20,9 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::limits::{DELTAS_SHARE, REMEMBERED_LEN};
 use crate::recent::{END, Run};
+use crate::room::usage;
 use crate::rows::{Counter, counter};
+use crate::stack::{Stack, State};
 use crate::superblock::DELTAS;
 use crate::volume::Volume;
 
@@ -92,9 +94,16 @@ impl<D: Device> Volume<D> {
         self.likeness.as_ref().filter(|_| known)
     }
 
-    /// Plain bytes of blocks that may be deltas: what they hold of others no file may have any more.
-    fn deltas_max(&self) -> u64 {
-        self.filled().saturating_mul(self.segments().rows().len() as u64) / DELTAS_SHARE
+    /// Plain bytes of blocks that may be deltas: what they hold of others no file may have any more. None where there is
+    /// no room to write all of them as a whole.
+    pub(super) fn deltas_max(&self, state: &State) -> u64 {
+        if self.likeness().is_none() {
+            return 0;
+        }
+        let segments = self.segments();
+        let (total, used) = usage(segments.rows(), self.filled(), self.kept_back(state));
+        let most = total / DELTAS_SHARE;
+        if total - used < most { 0 } else { most }
     }
 }
 
@@ -104,9 +113,7 @@ impl<D: Device> Writer<'_, D> {
         let volume = self.volume;
         let likeness = volume.likeness()?;
         let deltas = self.state.deltas.saturating_add_signed(self.deltas);
-        let most = volume.deltas_max();
-        // There is room to write all of them as a whole.
-        if volume.room() < most || deltas.saturating_add(len as u64) > most {
+        if deltas.saturating_add(len as u64) > self.deltas_max {
             return None;
         }
         let stack = volume.stack(self.state);
@@ -162,11 +169,11 @@ impl<D: Device> Writer<'_, D> {
         }
         for block in all {
             let stack = self.volume.stack(self.state);
-            let row = stack.block_row(block)?;
-            let Some((ino, run)) = stack.owned(block, &row)? else { continue };
+            // What is damaged is left where it is.
+            let owned = stack.block_row(block).and_then(|row| stack.owned(block, &row));
+            let Ok(Some((ino, run))) = owned else { continue };
             let (touched, len) = (self.touches(ino, &run), run.len);
             let Some(left) = self.fold_left.checked_sub(len).filter(|_| !touched) else { continue };
-            // What is damaged is left where it is.
             let Ok(plain) = stack.block(block) else { continue };
             self.fold_left = left;
             self.release(ino, run.start, run.end())?;
@@ -201,7 +208,7 @@ impl<D: Device> Writer<'_, D> {
     }
 }
 
-impl<D: Device> crate::stack::Stack<'_, D> {
+impl<D: Device> Stack<'_, D> {
     /// The file that alone has a delta, all of it, and which of its bytes that are; if no snapshot has it.
     pub(crate) fn owned(&self, block: BlockName, row: &BlockRow) -> Result<Option<(Ino, Run)>> {
         let is_one = |at: u64| row.base.is_some() && at < END - u64::from(row.plain);

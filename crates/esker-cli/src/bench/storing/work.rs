@@ -26,6 +26,8 @@ const ROW: u32 = 100;
 const SYNCS: u64 = 4000;
 const SYNCED_BLOCKS: u64 = 1024;
 const THREADS_MAX: u64 = 64;
+/// Names of a directory that are removed and made from one sync to the next.
+const NAMES_A_SYNC: u64 = 10_000;
 const FILES_MAX: u64 = 1_000_000;
 const SIZE_MAX: u64 = 1 << 40;
 
@@ -41,6 +43,8 @@ pub enum Work {
     Synced { threads: u64 },
     /// Blocks of a file written over at a steady pace, on a fresh file system and on one that is full and old.
     Latency,
+    /// A directory of so many files, listed when it is new, and when as many were removed and made in it.
+    Directory { count: u64 },
     /// Small transactions of SQLite, with a write-ahead log or a journal.
     Sqlite { wal: bool },
 }
@@ -57,6 +61,12 @@ pub enum Act {
     Overwrite,
     Sync,
     Transact,
+    /// Listing, with the attributes of each, what is new.
+    List,
+    /// Removing and making again; it is not told.
+    Churn,
+    /// Listing what is old.
+    ListOld,
     /// Writing at a pace, on what is fresh.
     Fresh,
     /// Filling it and writing it over for long; it is not told.
@@ -89,7 +99,7 @@ impl Work {
         parsed.ok_or_else(|| {
             let what = format!("no such work: {}", shown(word.as_bytes()));
             let remedy = "give SIZExFILES as in 16Kx10, SIZExFILES/pass, overwrite[:SIZE], \
-                          synced[:THREADS], latency, sqlite-wal or sqlite-delete; sizes in \
+                          synced[:THREADS], latency, directory:COUNT, sqlite-wal or sqlite-delete; sizes in \
                           whole blocks of 4K";
             Failure::new(Exit::Usage, what, remedy)
         })
@@ -105,6 +115,10 @@ impl Work {
             let threads =
                 parse_count(threads).filter(|threads| (1..=THREADS_MAX).contains(threads))?;
             return Some(Self::Synced { threads });
+        }
+        if let Some(count) = word.strip_prefix("directory:") {
+            let count = parse_count(count).filter(|count| (1..=FILES_MAX).contains(count))?;
+            return Some(Self::Directory { count });
         }
         if let Some(size) = word.strip_prefix("overwrite:") {
             return Some(Self::Overwrite { blocks: blocks(size)? });
@@ -142,6 +156,7 @@ impl Work {
             Self::Overwrite { .. } => vec![Act::Prepare, Act::Overwrite],
             Self::Synced { .. } => vec![Act::Prepare, Act::Sync],
             Self::Latency => vec![Act::Prepare, Act::Fresh, Act::Age, Act::Aged],
+            Self::Directory { .. } => vec![Act::Create, Act::List, Act::Churn, Act::ListOld],
             Self::Sqlite { .. } => vec![Act::Prepare, Act::Transact],
         }
     }
@@ -183,6 +198,7 @@ impl Work {
             Self::Overwrite { blocks } => doer.overwrite(act, *blocks)?,
             Self::Synced { threads } => doer.synced(act, *threads)?,
             Self::Latency => doer.paced(act)?,
+            Self::Directory { count } => doer.directory(act, *count)?,
             Self::Sqlite { wal } => doer.sqlite(act, *wal)?,
         }
         let stat = statvfs(dir)?;
@@ -334,6 +350,42 @@ impl Doer<'_> {
         Ok(())
     }
 
+    fn directory(&mut self, act: Act, count: u64) -> io::Result<()> {
+        match act {
+            Act::Create => (0..count).try_for_each(|number| {
+                stop::check()?;
+                File::create_new(self.file(number)).map(drop)
+            })?,
+            Act::Churn => {
+                // One number for each name that is there now.
+                let (mut there, mut chance) = ((0..count).collect::<Vec<_>>(), count);
+                for number in count..2 * count {
+                    stop::check()?;
+                    let at = (next(&mut chance) % count) as usize;
+                    fs::remove_file(self.file(std::mem::replace(&mut there[at], number)))?;
+                    File::create_new(self.file(number))?;
+                    if number.is_multiple_of(NAMES_A_SYNC) {
+                        self.syncs += 1;
+                        syncfs(&self.root)?;
+                    }
+                }
+            }
+            _ => {
+                let mut found = 0;
+                for entry in fs::read_dir(self.dir)? {
+                    stop::check()?;
+                    entry?.metadata()?;
+                    found += 1;
+                }
+                if found != count {
+                    return Err(io::Error::other(format!("{found} names, not {count}")));
+                }
+                return Ok(());
+            }
+        }
+        self.sync()
+    }
+
     fn sqlite(&mut self, act: Act, wal: bool) -> io::Result<()> {
         let journal = if wal { "WAL" } else { "DELETE" };
         let mut words = format!("PRAGMA journal_mode={journal};PRAGMA synchronous=FULL;\n");
@@ -360,7 +412,7 @@ impl Doer<'_> {
 impl Act {
     /// It has figures of its own.
     pub fn is_told(self) -> bool {
-        !matches!(self, Self::Prepare | Self::Age)
+        !matches!(self, Self::Prepare | Self::Age | Self::Churn)
     }
 }
 
@@ -378,6 +430,9 @@ impl fmt::Display for Act {
             Self::Age => "age",
             Self::Aged => "full and old",
             Self::Transact => "transact",
+            Self::List => "list",
+            Self::Churn => "churn",
+            Self::ListOld => "list when old",
         })
     }
 }
@@ -401,6 +456,7 @@ impl fmt::Display for Work {
             Self::Latency => {
                 f.write_str("Blocks of 4 KiB at half the rate that can be kept up, synced every 32")
             }
+            Self::Directory { count } => write!(f, "A directory of {count} empty files"),
             Self::Sqlite { wal } => {
                 let journal = if *wal { "a write-ahead log" } else { "a rollback journal" };
                 write!(f, "{} transactions of SQLite with {journal}", self.transactions())
@@ -424,6 +480,7 @@ mod tests {
         assert_eq!(parse("overwrite").logical(Act::Overwrite), 8192 * 4096);
         assert_eq!(parse("overwrite:1M"), Work::Overwrite { blocks: 256 });
         assert_eq!(parse("synced:8"), Work::Synced { threads: 8 });
+        assert_eq!(parse("directory:1M"), Work::Directory { count: 1_000_000 });
         assert_eq!(parse("sqlite-wal").transactions(), 1500);
         let bad = [
             "",
@@ -437,6 +494,7 @@ mod tests {
             "sqlite",
             "4Kx2M",
             "synced:0",
+            "directory:0",
         ];
         for word in bad {
             assert_eq!(Work::parse(word).unwrap_err().exit, Exit::Usage, "{word}");
@@ -459,6 +517,12 @@ mod tests {
         let work = Work::parse("overwrite:4M").unwrap();
         work.run(Act::Prepare, Data::Random, &dir).unwrap();
         assert_eq!(work.run(Act::Overwrite, Data::Random, &dir).unwrap().syncs, 3);
+        fs::remove_file(dir.join("file")).unwrap();
+        let work = Work::parse("directory:30").unwrap();
+        for act in work.acts() {
+            work.run(act, Data::Random, &dir).unwrap();
+            assert_eq!(fs::read_dir(&dir).unwrap().count(), 30, "{act}");
+        }
         fs::remove_dir_all(&dir).unwrap();
     }
 }
