@@ -35,7 +35,7 @@ impl Piece {
     }
 
     /// Granules that it touches.
-    const fn granules(&self) -> u64 {
+    pub(super) const fn granules(&self) -> u64 {
         self.end.div_ceil(GRANULE) - self.start / GRANULE
     }
 }

@@ -3,6 +3,7 @@
 //! Neighbours: `state` remembers, `view` answers. Invariant: what can fail comes before the upper's commit, and nothing
 //! fails behind it.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Overlay;
@@ -11,7 +12,7 @@ use super::slots::{Slot, Slots};
 use super::state::{State, Told};
 use crate::attr::Kind;
 use crate::error::{Error, Result};
-use crate::ids::{Cursor, Ino};
+use crate::ids::{Cursor, Ino, Span};
 use crate::limits::{CHANGES_MAX, GRANULE};
 use crate::name::{Name, XattrName};
 use crate::store::{Batch, Change, Flow, Store, View};
@@ -117,7 +118,9 @@ impl<U: Store, L: View> Overlay<U, L> {
             | Change::Cut { ino, .. }
             | Change::Punch { ino, .. }
             | Change::Reserve { ino, .. } => self.is_above(ino),
-            Change::Share { source, ino, .. } => self.is_above(source) && self.is_above(ino),
+            Change::Share { source, ino, .. } => {
+                !self.is_beside(source) && self.is_above(source) && self.is_above(ino)
+            }
         }
     }
 
@@ -132,6 +135,10 @@ impl<U: Store, L: View> Overlay<U, L> {
             | Change::Reserve { ino, .. }
             | Change::Xattr { ino, .. } => self.bring_up(ino),
             Change::Unlink { dir, .. } => self.bring_up(dir),
+            Change::Share { source, ino, .. } if self.is_beside(source) => {
+                self.lower.attr(source)?;
+                self.bring_up(ino)
+            }
             Change::Link { dir: first, ino, .. } | Change::Share { source: first, ino, .. } => {
                 self.bring_up(first)?;
                 self.bring_up(ino)
@@ -154,6 +161,9 @@ impl<U: Store, L: View> Overlay<U, L> {
                     return Ok(());
                 }
             }
+            Change::Share { source, ino, at, len, .. } if self.is_beside(source) => {
+                return self.make_hole(plan, ino, (at, at + len));
+            }
             Change::Drop { ino } if ino.0 <= self.last => match self.states.told(ino) {
                 Told::Nothing => return self.lower.attr(ino).map(drop),
                 Told::Gone => return Err(Error::NotFound),
@@ -163,6 +173,37 @@ impl<U: Store, L: View> Overlay<U, L> {
         }
         plan.push(*change);
         Ok(())
+    }
+
+    /// A hole above for bytes that come from below; the file grows to hold it.
+    fn make_hole(&self, plan: &mut Plan<'_>, ino: Ino, (start, end): (u64, u64)) -> Result<()> {
+        if self.size(plan, ino)? < end {
+            plan.push(Change::Cut { ino, len: end });
+        }
+        if let Some(span) = Span::new(start, end) {
+            plan.push(Change::Punch { ino, span });
+        }
+        Ok(())
+    }
+
+    /// The size of a file that the upper has, or gets, as the plan leaves it.
+    fn size(&self, plan: &Plan<'_>, ino: Ino) -> Result<u64> {
+        let mut size = match self.upper.attr(ino) {
+            Err(Error::NotFound) => 0,
+            attr => attr?.size,
+        };
+        for change in plan.upper.changes() {
+            match *change {
+                Change::Make { ino: own, .. } if own == ino => size = 0,
+                Change::Cut { ino: own, len } if own == ino => size = len,
+                Change::Write { ino: own, at, source } if own == ino => {
+                    size = size.max(at + source.len() as u64);
+                }
+                Change::Share { ino: own, at, len, .. } if own == ino => size = size.max(at + len),
+                _ => {}
+            }
+        }
+        Ok(size)
     }
 
     /// The place of a name that a lower directory has, unless it is hidden.
@@ -188,7 +229,7 @@ impl<U: Store, L: View> Overlay<U, L> {
             Change::Cut { ino, len } => self.states.cover(ino, len, u64::MAX),
             Change::Punch { ino, span } => self.states.cover(ino, span.start(), span.end()),
             Change::Share { source, from, ino, at, len } => {
-                let pieces = self.states.pieces(source, from, from + len);
+                let (pieces, granules) = self.shared(source, from, len);
                 self.states.cover(ino, at, at + len);
                 let moved = |piece: &Piece| Piece {
                     start: piece.start - from + at,
@@ -198,13 +239,23 @@ impl<U: Store, L: View> Overlay<U, L> {
                 let pieces: Vec<Piece> = pieces.iter().map(moved).collect();
                 // Data that comes to lie otherwise within granules may touch twice as many.
                 let alike = from % GRANULE == at % GRANULE;
-                let granules = self.states.granules_max(source) * if alike { 1 } else { 2 };
+                let granules = granules.saturating_mul(if alike { 1 } else { 2 });
                 self.states.borrow(ino, &pieces, granules, ino.0 > self.last);
             }
             Change::Drop { ino } if ino.0 <= self.last => self.states.list(ino, State::Gone),
             Change::Drop { ino } => self.states.unlist(ino),
             _ => {}
         }
+    }
+
+    /// What of a range of a file comes from below, and the most space that all of it that does can take.
+    fn shared(&self, source: Ino, from: u64, len: u64) -> (Vec<Piece>, u64) {
+        if self.is_beside(source) {
+            let piece = Piece { start: from, end: from + len, ino: source, from };
+            let granules = self.lower.attr(source).map_or(piece.granules(), |attr| attr.blocks);
+            return (vec![piece], granules);
+        }
+        (self.states.pieces(source, from, from + len), self.states.granules_max(source))
     }
 
     /// The upper has the inode, or gets it as it is below, with a hole for its bytes: no answer changes.

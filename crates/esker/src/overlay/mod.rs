@@ -54,6 +54,8 @@ pub struct Overlay<U, L> {
     shift: u64,
     /// The upper's names in a lower directory are listed behind this place.
     places: u64,
+    /// Inodes from this number on are files of the lower that no name leads to here.
+    beside: u64,
     states: States,
 }
 
@@ -87,9 +89,17 @@ impl<U: Store, L: View> Overlay<U, L> {
         // A multiple, so that a number stays in the group that the upper gave it for.
         let shift = last.0.next_multiple_of(SUBTREES as u64);
         let (last, places) = (last.0, places.0);
-        let overlay = Self { upper, lower, last, shift, places, states: States::new() };
+        let (beside, states) = (u64::MAX, States::new());
+        let overlay = Self { upper, lower, last, shift, places, beside, states };
         overlay.bring_up_root()?;
         Ok(overlay)
+    }
+
+    /// The same; files of the lower with numbers from this one on are beside its tree: they are never changed, and
+    /// nothing is done with them but that others share their bytes.
+    #[must_use]
+    pub fn with_beside(self, from: Ino) -> Self {
+        Self { beside: from.0, ..self }
     }
 
     /// The home above.
@@ -129,6 +139,11 @@ impl<U: Store, L: View> Overlay<U, L> {
     /// Which bytes of a file that the upper has come from below, in order.
     pub fn from_below(&self, ino: Ino) -> alloc::vec::Vec<Piece> {
         self.states.pieces(ino, 0, u64::MAX)
+    }
+
+    /// Whether an inode is a file of the lower that is beside its tree.
+    const fn is_beside(&self, ino: Ino) -> bool {
+        ino.0 >= self.beside
     }
 
     /// Whether the upper alone knows all of an inode.
