@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use esker::store::{Batch, Change, Entry, Flow, Listed, Space, Store, View};
 use esker::{Attr, Cursor, Ino, Kind, Name, Result, Span, XattrName};
+use esker_stone::rows::snapshots::SnapshotRow;
 
 use crate::cost::{Cost, grows};
 use crate::device::Device;
@@ -29,6 +30,8 @@ use crate::volume::Volume;
 
 /// Entries that are listed at a time.
 const ENTRIES: usize = 64;
+/// How often somebody tries to delete a snapshot from which others copied just now.
+const DELETING_MAX: u64 = 40;
 
 /// Makes the stores that hold what changes.
 pub trait Maker<U>: Send + Sync {
@@ -192,6 +195,38 @@ impl<U: Store, D: Device> Kept<U, D> {
     ) -> core::result::Result<(), SnapshotError> {
         self.write()?;
         self.volume.create_snapshot_for(name, occasion)
+    }
+
+    /// Takes a snapshot away, as [`Volume::delete_snapshot`] does.
+    ///
+    /// # Errors
+    /// Those of [`Volume::delete_snapshot`]; what keeps from being written what was copied from it.
+    pub fn delete_snapshot(&self, name: &str) -> core::result::Result<(), SnapshotError> {
+        self.delete(|| self.volume.delete_snapshot(name))
+    }
+
+    /// The same for a rule.
+    ///
+    /// # Errors
+    /// Those of [`Volume::delete_ruled`]; what keeps from being written what was copied from it.
+    pub fn delete_ruled(&self, ruled: &SnapshotRow) -> core::result::Result<(), SnapshotError> {
+        self.delete(|| self.volume.delete_ruled(ruled))
+    }
+
+    /// What was copied from it is written first. No more is then, once somebody was told so.
+    fn delete(
+        &self,
+        delete: impl Fn() -> core::result::Result<(), SnapshotError>,
+    ) -> core::result::Result<(), SnapshotError> {
+        for wait in 0..DELETING_MAX {
+            match delete() {
+                Err(SnapshotError::Lent) => self.write()?,
+                done => return done,
+            }
+            // Somebody may be about to copy, or still read what was written just now where it was before.
+            std::thread::sleep(Duration::from_millis(wait));
+        }
+        delete()
     }
 
     /// Whether somebody asked for a sync since this was called last with `forget`.

@@ -3,17 +3,20 @@
 //! Above: `home`. Below: the core's overlay, `volume`. Invariant: what lies below a layer never changes its answers: a
 //! layer that was written is taken out from between in the moment in which the volume has it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use esker::overlay::Overlay;
 use esker::store::{Batch, Change, Entry, Flow, Listed, Space, Store, View};
-use esker::{Attr, Cursor, Ino, Kind, Name, Result, Span, XattrName};
+use esker::{Attr, Cursor, Error, Ino, Kind, Name, Result, Span, XattrName};
 
 use crate::cost::Cost;
 use crate::device::Device;
 use crate::dirty::Dirty;
 use crate::rows::Numbers;
+use crate::shelf::{Loan, SHOWN, Whose, whose};
+use crate::snapped::Snapped;
 use crate::volume::Volume;
 
 /// What a layer lies on: the volume, with the layer that is being written above it.
@@ -35,6 +38,8 @@ pub(crate) struct Layer<U, D> {
     inodes: AtomicU64,
     bytes: AtomicU64,
     rows: AtomicU64,
+    /// Snapshots whose files have bytes of files here, by their last commits.
+    loans: Mutex<BTreeMap<u64, Loan>>,
 }
 
 impl<U: Store, D: Device> Layer<U, D> {
@@ -49,6 +54,7 @@ impl<U: Store, D: Device> Layer<U, D> {
         let lower = Lower { volume: Arc::clone(volume), written: RwLock::new(below) };
         let last = Ino(numbers.next_ino.saturating_sub(1));
         let overlay = Overlay::behind(upper, lower, last, Cursor(numbers.next_place))?;
+        let overlay = overlay.with_beside(SHOWN);
         Ok(Self {
             number,
             overlay,
@@ -59,6 +65,7 @@ impl<U: Store, D: Device> Layer<U, D> {
             inodes: AtomicU64::new(numbers.inodes),
             bytes: AtomicU64::new(0),
             rows: AtomicU64::new(0),
+            loans: Mutex::default(),
         })
     }
 
@@ -90,8 +97,12 @@ impl<U: Store, D: Device> Layer<U, D> {
 
     /// Takes a batch.
     pub fn commit(&self, batch: &Batch<'_>, cost: Cost) -> Result<()> {
+        let borrowed = self.borrow(batch)?;
         self.overlay.commit(batch)?;
         self.dirty().mark(batch);
+        if !borrowed.is_empty() {
+            self.loans.lock().unwrap_or_else(PoisonError::into_inner).extend(borrowed);
+        }
         self.bytes.fetch_add(cost.bytes, Relaxed);
         self.rows.fetch_add(cost.rows, Relaxed);
         for change in batch.changes() {
@@ -106,6 +117,27 @@ impl<U: Store, D: Device> Layer<U, D> {
             }
         }
         Ok(())
+    }
+
+    /// Snapshots from which a batch copies something: they stay until that is written.
+    ///
+    /// # Errors
+    /// `CrossDevice` for one that is being deleted; `Stale` for one that is gone; what of it cannot be found: that is
+    /// to be refused now, since who writes it could not leave it out.
+    fn borrow(&self, batch: &Batch<'_>) -> Result<Vec<(u64, Loan)>> {
+        let (lower, mut loans) = (self.overlay.lower(), Vec::new());
+        let shelf = &lower.volume.shelf;
+        for change in batch.changes() {
+            let Change::Share { source, from, len, .. } = *change else { continue };
+            let Whose::Inside(number, _) = whose(source) else { continue };
+            let sequence = shelf.sequence(number)?;
+            loans.push((sequence, shelf.lend(sequence).ok_or(Error::CrossDevice)?));
+            let (mut at, end) = (from, from.saturating_add(len));
+            while let Some(data) = lower.next_data(source, at)?.filter(|data| data.start() < end) {
+                at = data.end();
+            }
+        }
+        Ok(loans)
     }
 
     /// The layer below is in the volume now.
@@ -123,11 +155,23 @@ impl<U: Store, D: Device> Lower<U, D> {
             None => question(&*self.volume),
         }
     }
+
+    /// The same of a file, which may be one of a snapshot: those are beside the tree.
+    fn ask_of<R>(&self, ino: Ino, question: impl FnOnce(&dyn View, Ino) -> Result<R>) -> Result<R> {
+        match whose(ino) {
+            Whose::Home => self.ask(|below| question(below, ino)),
+            Whose::Shelf => Err(Error::Stale),
+            Whose::Inside(number, own) => {
+                let sequence = self.volume.shelf.sequence(number)?;
+                question(&Snapped::of(Arc::clone(&self.volume), sequence), own)
+            }
+        }
+    }
 }
 
 impl<U: Store, D: Device> View for Lower<U, D> {
     fn attr(&self, ino: Ino) -> Result<Attr> {
-        self.ask(|below| below.attr(ino))
+        self.ask_of(ino, |below, ino| below.attr(ino))
     }
 
     fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
@@ -145,11 +189,11 @@ impl<U: Store, D: Device> View for Lower<U, D> {
     }
 
     fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
-        self.ask(|below| below.read(ino, at, target))
+        self.ask_of(ino, |below, ino| below.read(ino, at, target))
     }
 
     fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>> {
-        self.ask(|below| below.next_data(ino, at))
+        self.ask_of(ino, |below, ino| below.next_data(ino, at))
     }
 
     fn xattr(&self, ino: Ino, name: XattrName<'_>, target: &mut Vec<u8>) -> Result<()> {

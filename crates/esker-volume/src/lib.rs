@@ -13,6 +13,7 @@
 //! | merge.rs, settle.rs | from rows in memory to tables, and free segments again |
 //! | parity.rs | what a damaged part of tables is made from again |
 //! | snapshots.rs, snapped.rs | what the volume was like at moments with a name; looking at that |
+//! | shelf.rs, shown.rs | snapshots beside what it holds now |
 //! | rules.rs, keeper.rs | which snapshots are made by themselves, and go; what is to be done now |
 //! | rollback.rs | going back to such a moment |
 //! | differences.rs, changes.rs | how two moments differ, as rows and as paths |
@@ -81,6 +82,7 @@ pub mod rules;
 pub mod scrub;
 pub mod segments;
 mod settle;
+mod shelf;
 mod shown;
 mod snapped;
 pub mod snapshots;

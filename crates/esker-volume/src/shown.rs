@@ -1,62 +1,23 @@
 //! The snapshots of a volume beside what it holds now: a directory in its root, with a directory for each of them.
 //!
 //! Above: POSIX. Below: any home of the volume, and `snapped`. The numbers of inodes say whose they are: those of the
-//! home are as they were, those of snapshots lie above all of them. Invariant: what the home answers is answered
-//! unchanged, but for one name in the root directory that it does not have; no batch that names an inode of a snapshot
-//! reaches it. A number that was told once means the same inode as long as this lives, and none at all once its
-//! snapshot is deleted.
+//! home are as they were, those of snapshots lie above all of them (`shelf`). Invariant: what the home answers is
+//! answered unchanged, but for one name in the root directory that it does not have; no batch reaches it that names an
+//! inode of a snapshot, but as one whose bytes are shared.
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use esker::store::{Batch, Change, Entry, Flow, Listed, Space, Store, Use, View};
 use esker::{Attr, Cursor, Error, Ino, Kind, Name, Result, Span, Time, XattrName};
 
 use crate::device::Device;
-use crate::limits::{SNAPSHOTS_LOOKED_AT, SNAPSHOTS_MAX};
+use crate::shelf::{SHELF, SHOWN, Whose, outside, whose};
 use crate::snapped::Snapped;
 use crate::volume::Volume;
 
 /// What the directory of the snapshots is called.
 pub const SNAPSHOTS: &str = ".snapshots";
-
-/// Numbers of inodes from here on are not of the home. No program takes them for negative.
-const SHOWN: u64 = 1 << 62;
-/// Bits of a number that say which inode of its snapshot it is; those above say of which snapshot.
-const INO_BITS: u32 = 44;
-/// The directory of the snapshots: the number of no snapshot, and of no inode in it.
-const SHELF: Ino = Ino(SHOWN);
-/// Snapshots that can be told apart as long as the mount lives, and have numbers from 1 up.
-const NUMBERED_MAX: usize = (1 << (62 - INO_BITS)) - 1;
-
-const _: () = assert!(SNAPSHOTS_MAX <= NUMBERED_MAX);
-
-/// Where an inode is.
-#[derive(Clone, Copy)]
-enum Place {
-    Home,
-    Shelf,
-    /// In the snapshot of this number.
-    Inside(u32, Ino),
-}
-
-const fn place(ino: Ino) -> Place {
-    if ino.0 < SHOWN {
-        return Place::Home;
-    }
-    let (number, own) = ((ino.0 - SHOWN) >> INO_BITS, ino.0 & ((1 << INO_BITS) - 1));
-    // Numbers that are too large are never given out.
-    if number == 0 { Place::Shelf } else { Place::Inside(number as u32, Ino(own)) }
-}
-
-/// The number by which an inode of a snapshot is known above.
-const fn outside(number: u32, own: Ino) -> Result<Ino> {
-    if own.0 >> INO_BITS != 0 {
-        return Err(Error::Overflow);
-    }
-    Ok(Ino(SHOWN | (number as u64) << INO_BITS | own.0))
-}
 
 /// Attributes as they are seen from above.
 fn attr_outside(number: u32, own: Ino, attr: Attr) -> Result<Attr> {
@@ -68,57 +29,16 @@ fn attr_outside(number: u32, own: Ino, attr: Attr) -> Result<Attr> {
     Ok(Attr { parent, ..attr })
 }
 
-/// Which snapshots have a number, and those that were looked at last.
-struct Shelf<D> {
-    /// By their numbers, less one.
-    sequences: Vec<u64>,
-    numbers: BTreeMap<u64, u32>,
-    /// The one that was looked at last comes last.
-    open: Vec<(u32, Arc<Snapped<D>>)>,
-}
-
 /// A home of a volume, with its snapshots.
 pub struct Shown<P, D> {
     home: P,
     volume: Arc<Volume<D>>,
-    shelf: Mutex<Shelf<D>>,
 }
 
 impl<P, D: Device> Shown<P, D> {
-    fn shelf(&self) -> MutexGuard<'_, Shelf<D>> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The number of a snapshot, which it keeps.
-    fn number(&self, sequence: u64) -> Result<u32> {
-        let mut shelf = self.shelf();
-        if let Some(&number) = shelf.numbers.get(&sequence) {
-            return Ok(number);
-        }
-        if shelf.sequences.len() == NUMBERED_MAX {
-            return Err(Error::Overflow);
-        }
-        shelf.sequences.push(sequence);
-        let number = shelf.sequences.len() as u32;
-        shelf.numbers.insert(sequence, number);
-        Ok(number)
-    }
-
-    /// The snapshot of a number. Only those that were looked at last are kept open.
-    fn snapped(&self, number: u32) -> Result<Arc<Snapped<D>>> {
-        let mut shelf = self.shelf();
-        let found = shelf.open.iter().position(|(own, _)| *own == number);
-        let own = if let Some(at) = found {
-            shelf.open.remove(at).1
-        } else {
-            let sequence = shelf.sequences.get(number as usize - 1).ok_or(Error::Stale)?;
-            Arc::new(Snapped::of(Arc::clone(&self.volume), *sequence))
-        };
-        shelf.open.push((number, Arc::clone(&own)));
-        if shelf.open.len() > SNAPSHOTS_LOOKED_AT {
-            shelf.open.remove(0);
-        }
-        Ok(own)
+    /// The snapshot of a number.
+    fn snapped(&self, number: u32) -> Result<Snapped<D>> {
+        Ok(Snapped::of(Arc::clone(&self.volume), self.volume.shelf.sequence(number)?))
     }
 
     /// The snapshot of this name.
@@ -132,7 +52,7 @@ impl<P, D: Device> Shown<P, D> {
     }
 
     fn root_of(&self, sequence: u64) -> Result<Entry> {
-        let ino = outside(self.number(sequence)?, Ino::ROOT)?;
+        let ino = outside(self.volume.shelf.number(sequence)?, Ino::ROOT)?;
         // Sequences stay, so a listing goes on where it was whatever comes and goes.
         let seq = Cursor(sequence.saturating_add(Cursor::FIRST.0));
         Ok(Entry { ino, kind: Kind::Directory, seq })
@@ -165,7 +85,7 @@ impl<P, D: Device> Shown<P, D> {
     }
 
     fn attr_inside(&self, ino: Ino) -> Result<Option<Attr>> {
-        let Place::Inside(number, own) = place(ino) else { return Ok(None) };
+        let Whose::Inside(number, own) = whose(ino) else { return Ok(None) };
         attr_outside(number, own, self.snapped(number)?.attr(own)?).map(Some)
     }
 
@@ -208,8 +128,7 @@ where
             Err(Error::NotFound) => {}
             found => return found.and(Err(Error::Exists)),
         }
-        let shelf = Shelf { sequences: Vec::new(), numbers: BTreeMap::new(), open: Vec::new() };
-        Ok(Self { home, volume, shelf: Mutex::new(shelf) })
+        Ok(Self { home, volume })
     }
 
     /// The home.
@@ -241,38 +160,38 @@ where
     }
 
     fn is_fixed(&self, ino: Ino) -> bool {
-        !matches!(place(ino), Place::Home) || self.home.is_fixed(ino)
+        !matches!(whose(ino), Whose::Home) || self.home.is_fixed(ino)
     }
 
     /// The directory of the snapshots, and theirs: they come and go by command, and by rules.
     fn is_fleeting(&self, ino: Ino) -> bool {
-        match place(ino) {
-            Place::Home => self.home.is_fleeting(ino),
-            Place::Shelf => true,
-            Place::Inside(_, own) => own == Ino::ROOT,
+        match whose(ino) {
+            Whose::Home => self.home.is_fleeting(ino),
+            Whose::Shelf => true,
+            Whose::Inside(_, own) => own == Ino::ROOT,
         }
     }
 
     fn attr(&self, ino: Ino) -> Result<Attr> {
-        match place(ino) {
-            Place::Home => self.home.attr(ino),
-            Place::Shelf => self.shelf_attr(),
-            Place::Inside(..) => self.attr_inside(ino)?.ok_or(Error::NotFound),
+        match whose(ino) {
+            Whose::Home => self.home.attr(ino),
+            Whose::Shelf => self.shelf_attr(),
+            Whose::Inside(..) => self.attr_inside(ino)?.ok_or(Error::NotFound),
         }
     }
 
     fn entry(&self, dir: Ino, name: Name<'_>) -> Result<Entry> {
-        match place(dir) {
-            Place::Home if dir == Ino::ROOT && name.bytes() == SNAPSHOTS.as_bytes() => {
+        match whose(dir) {
+            Whose::Home if dir == Ino::ROOT && name.bytes() == SNAPSHOTS.as_bytes() => {
                 Ok(Entry { ino: SHELF, kind: Kind::Directory, seq: Cursor::FIRST })
             }
             // The home of a damaged volume might name what is none of its own.
-            Place::Home => match self.home.entry(dir, name)? {
-                entry if entry.ino.0 >= SHOWN => Err(Error::Corrupt),
+            Whose::Home => match self.home.entry(dir, name)? {
+                entry if entry.ino >= SHOWN => Err(Error::Corrupt),
                 entry => Ok(entry),
             },
-            Place::Shelf => self.named(name),
-            Place::Inside(number, own) => {
+            Whose::Shelf => self.named(name),
+            Whose::Inside(number, own) => {
                 let entry = self.snapped(number)?.entry(own, name)?;
                 Ok(Entry { ino: outside(number, entry.ino)?, ..entry })
             }
@@ -288,57 +207,57 @@ where
         attrs: bool,
         each: &mut dyn FnMut(Listed<'_>) -> Flow,
     ) -> Result<()> {
-        match place(dir) {
-            Place::Home => self.home.entries(dir, after, attrs, &mut |listed| {
-                if listed.entry.ino.0 < SHOWN { each(listed) } else { Flow::Continue(()) }
+        match whose(dir) {
+            Whose::Home => self.home.entries(dir, after, attrs, &mut |listed| {
+                if listed.entry.ino < SHOWN { each(listed) } else { Flow::Continue(()) }
             }),
-            Place::Shelf => self.list(after, attrs, each),
-            Place::Inside(number, own) => self.list_inside((number, own), after, attrs, each),
+            Whose::Shelf => self.list(after, attrs, each),
+            Whose::Inside(number, own) => self.list_inside((number, own), after, attrs, each),
         }
     }
 
     fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {
-        match place(ino) {
-            Place::Home => self.home.read(ino, at, target),
-            Place::Shelf => Err(Error::IsDirectory),
-            Place::Inside(number, own) => self.snapped(number)?.read(own, at, target),
+        match whose(ino) {
+            Whose::Home => self.home.read(ino, at, target),
+            Whose::Shelf => Err(Error::IsDirectory),
+            Whose::Inside(number, own) => self.snapped(number)?.read(own, at, target),
         }
     }
 
     fn reread(&self, ino: Ino, at: u64, target: &mut [u8], now: Time) -> Result<Option<usize>> {
-        match place(ino) {
-            Place::Home => self.home.reread(ino, at, target, now),
+        match whose(ino) {
+            Whose::Home => self.home.reread(ino, at, target, now),
             _ => Ok(None),
         }
     }
 
     fn warm(&self, ino: Ino, after: Use, now: Time) {
-        if let Place::Home = place(ino) {
+        if let Whose::Home = whose(ino) {
             self.home.warm(ino, after, now);
         }
     }
 
     fn next_data(&self, ino: Ino, at: u64) -> Result<Option<Span>> {
-        match place(ino) {
-            Place::Home => self.home.next_data(ino, at),
-            Place::Shelf => Ok(None),
-            Place::Inside(number, own) => self.snapped(number)?.next_data(own, at),
+        match whose(ino) {
+            Whose::Home => self.home.next_data(ino, at),
+            Whose::Shelf => Ok(None),
+            Whose::Inside(number, own) => self.snapped(number)?.next_data(own, at),
         }
     }
 
     fn xattr(&self, ino: Ino, name: XattrName<'_>, target: &mut Vec<u8>) -> Result<()> {
-        match place(ino) {
-            Place::Home => self.home.xattr(ino, name, target),
-            Place::Shelf => Err(Error::NoData),
-            Place::Inside(number, own) => self.snapped(number)?.xattr(own, name, target),
+        match whose(ino) {
+            Whose::Home => self.home.xattr(ino, name, target),
+            Whose::Shelf => Err(Error::NoData),
+            Whose::Inside(number, own) => self.snapped(number)?.xattr(own, name, target),
         }
     }
 
     fn xattrs(&self, ino: Ino, each: &mut dyn FnMut(XattrName<'_>) -> Flow) -> Result<()> {
-        match place(ino) {
-            Place::Home => self.home.xattrs(ino, each),
-            Place::Shelf => Ok(()),
-            Place::Inside(number, own) => self.snapped(number)?.xattrs(own, each),
+        match whose(ino) {
+            Whose::Home => self.home.xattrs(ino, each),
+            Whose::Shelf => Ok(()),
+            Whose::Inside(number, own) => self.snapped(number)?.xattrs(own, each),
         }
     }
 
@@ -349,17 +268,13 @@ where
 
 /// Whether a batch may go to the home.
 fn admit(batch: &Batch<'_>) -> Result<()> {
-    let is_home = |ino: Ino| ino.0 < SHOWN;
-    let mut crosses = false;
+    let is_home = |ino: Ino| ino < SHOWN;
     for change in batch.changes() {
         let free = match *change {
             Change::Link { dir, ino, .. } => is_home(dir) && is_home(ino),
             Change::Unlink { dir, .. } => is_home(dir),
-            Change::Share { source, ino, .. } => {
-                crosses |= !is_home(source);
-                is_home(ino)
-            }
-            Change::Make { ino, .. }
+            Change::Share { ino, .. }
+            | Change::Make { ino, .. }
             | Change::Set { ino, .. }
             | Change::Drop { ino }
             | Change::Write { ino, .. }
@@ -372,8 +287,7 @@ fn admit(batch: &Batch<'_>) -> Result<()> {
             return Err(Error::ReadOnly);
         }
     }
-    // What a snapshot has cannot be shared with what is now; who is told so copies it.
-    if crosses { Err(Error::CrossDevice) } else { Ok(()) }
+    Ok(())
 }
 
 impl<P, D> Store for Shown<P, D>
@@ -383,8 +297,8 @@ where
 {
     /// In a snapshot nothing can be made: its number is such that the batch is refused.
     fn next_ino(&self, parent: Ino, kind: Kind) -> Ino {
-        match place(parent) {
-            Place::Home => self.home.next_ino(parent, kind),
+        match whose(parent) {
+            Whose::Home => self.home.next_ino(parent, kind),
             _ => SHELF,
         }
     }
@@ -395,15 +309,15 @@ where
     }
 
     fn rewrite(&self, ino: Ino, at: u64, source: &[u8], now: Time) -> Result<bool> {
-        match place(ino) {
-            Place::Home => self.home.rewrite(ino, at, source, now),
+        match whose(ino) {
+            Whose::Home => self.home.rewrite(ino, at, source, now),
             _ => Err(Error::ReadOnly),
         }
     }
 
     fn trim(&self, ino: Ino) -> Result<()> {
-        match place(ino) {
-            Place::Home => self.home.trim(ino),
+        match whose(ino) {
+            Whose::Home => self.home.trim(ino),
             _ => Ok(()),
         }
     }

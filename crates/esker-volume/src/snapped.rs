@@ -1,16 +1,16 @@
 //! Looking at a snapshot: the volume's tables as they were then, and its blocks where they lie now.
 //!
-//! Above: POSIX, verbs. Below: `view`, `snapshots`. Invariant: who looks holds the volume's state meanwhile, so nothing
+//! Above: POSIX, verbs. Below: `view`, `shelf`. Invariant: who looks holds the volume's state meanwhile, so nothing
 //! that is named lies elsewhere before he is done; once the snapshot is deleted nothing is found any more.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use esker::store::{Entry, Flow, Listed, Space, View};
-use esker::{Attr, Cursor, Error, Ino, Name, Result, Span, XattrName};
+use esker::{Attr, Cursor, Ino, Name, Result, Span, XattrName};
 
 use crate::device::Device;
 use crate::snapshots::SnapshotError;
-use crate::stack::{Stack, State};
+use crate::stack::Stack;
 use crate::view::{Sees, list, list_xattrs};
 use crate::volume::Volume;
 
@@ -18,8 +18,6 @@ use crate::volume::Volume;
 pub struct Snapped<D> {
     volume: Arc<Volume<D>>,
     sequence: u64,
-    /// Its tables, where they were when somebody looked last.
-    seen: Mutex<Option<Arc<State>>>,
 }
 
 impl<D: Device> Snapped<D> {
@@ -34,24 +32,12 @@ impl<D: Device> Snapped<D> {
 
     /// The snapshot whose last commit this is. Of one that is not there nothing is found.
     pub(crate) const fn of(volume: Arc<Volume<D>>, sequence: u64) -> Self {
-        Self { volume, sequence, seen: Mutex::new(None) }
+        Self { volume, sequence }
     }
 
     /// The volume that it is of.
     pub const fn volume(&self) -> &Arc<Volume<D>> {
         &self.volume
-    }
-
-    fn seen(&self, state: &State) -> Result<Arc<State>> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(seen) = seen.as_ref().filter(|seen| seen.version == state.version) {
-            return Ok(Arc::clone(seen));
-        }
-        let found = state.snapshots.binary_search_by_key(&self.sequence, |row| row.sequence);
-        let row = found.ok().and_then(|at| state.snapshots.get(at)).ok_or(Error::Stale)?;
-        let own = Arc::new(state.seen_by(row));
-        *seen = Some(Arc::clone(&own));
-        Ok(own)
     }
 }
 
@@ -60,7 +46,7 @@ impl<D: Device> Sees for Snapped<D> {
 
     fn look<R>(&self, see: impl FnOnce(&Stack<'_, D>) -> Result<R>) -> Result<R> {
         let index = self.volume.state();
-        let state = self.seen(&index)?;
+        let state = self.volume.shelf.seen(&index, self.sequence)?;
         see(&Stack { volume: &self.volume, state: &state, index: &index })
     }
 }

@@ -6,7 +6,7 @@
 //! commit since when no file names it.
 //! Invariant: a block is kept if and only if the moment of some snapshot lies between when it came and when the
 //! last file gave it up; a snapshot that is listed shows all that it had. A block that was kept may be named again, by
-//! going back or since equal bytes came: then also those keep it that were made while no file named it.
+//! going back, by a clone, or since equal bytes came: then also those keep it that were made while no file named it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,6 +54,8 @@ pub enum SnapshotError {
     TooMany,
     /// What changes after it might not find room.
     NoRoom,
+    /// Something was copied from it that is not written yet.
+    Lent,
     /// The volume says no.
     Volume(Error),
 }
@@ -66,6 +68,7 @@ impl fmt::Display for SnapshotError {
             Self::Missing => f.write_str("there is no snapshot of this name"),
             Self::TooMany => write!(f, "there are {SNAPSHOTS_MAX} snapshots already"),
             Self::NoRoom => f.write_str("no room for what changes after a snapshot"),
+            Self::Lent => f.write_str("what is copied from the snapshot is not written yet"),
             Self::Volume(error) => error.fmt(f),
         }
     }
@@ -327,10 +330,11 @@ impl<D: Device> Volume<D> {
     }
 
     /// Takes a snapshot away, and frees what only it needed. Once this returns well both are safe; once the first
-    /// root without it is, the rest is done whenever the volume is open for writing.
+    /// root without it is, the rest is done whenever the volume is open for writing. A home above it deletes by
+    /// [`Kept::delete_snapshot`](crate::Kept::delete_snapshot), which is never told `Lent` for what it has itself.
     ///
     /// # Errors
-    /// `Missing`; what the device says.
+    /// `Missing`, `Lent`; what the device says.
     pub fn delete_snapshot(&self, name: &str) -> std::result::Result<(), SnapshotError> {
         self.delete_if(|row, _| row.name == name.as_bytes())
     }
@@ -339,7 +343,7 @@ impl<D: Device> Volume<D> {
     /// name.
     ///
     /// # Errors
-    /// `Missing`; what the device says.
+    /// As [`delete_snapshot`](Self::delete_snapshot).
     pub fn delete_ruled(&self, ruled: &SnapshotRow) -> std::result::Result<(), SnapshotError> {
         // Of the same name and the same commit, too, one may have been made by hand meanwhile.
         self.delete_if(|row, made| {
@@ -361,6 +365,7 @@ impl<D: Device> Volume<D> {
                 let found = state.snapshots.iter().find(|row| is_it(row, made(row)));
                 found.map(|row| row.sequence).ok_or(SnapshotError::Missing)?
             };
+            let _leaving = self.shelf.leave(sequence).ok_or(SnapshotError::Lent)?;
             self.prepare(&mut log)?;
             let before = self.told();
             {

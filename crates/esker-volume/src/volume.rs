@@ -24,6 +24,7 @@ use crate::moment::Moments;
 use crate::room::NEVER;
 use crate::rows::Numbers;
 use crate::segments::{Physical, Segment, Segments};
+use crate::shelf::Shelf;
 use crate::stack::{Stack, State};
 use crate::superblock::Superblock;
 
@@ -113,6 +114,8 @@ pub struct Volume<D> {
     pub(crate) counts: Counts,
     /// Who looks at what the volume was like.
     pub(crate) moments: Moments,
+    /// What is known of its snapshots.
+    pub(crate) shelf: Arc<Shelf>,
     /// How often somebody has committed something since opening.
     pub(crate) commits: AtomicU64,
     /// Cannot be written any more.
@@ -153,6 +156,7 @@ impl<D: Device> Volume<D> {
             scrubbed,
             counts: Counts::default(),
             moments: Moments::default(),
+            shelf: Arc::default(),
             commits: AtomicU64::new(0),
             stopped: AtomicBool::new(!options.write),
         };

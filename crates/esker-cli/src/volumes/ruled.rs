@@ -64,7 +64,7 @@ impl Ruled {
                 self.keeper.made(*occasion, now, home.volume().commits());
                 Ok(())
             }
-            Due::Delete(row) => match home.volume().delete_ruled(row) {
+            Due::Delete(row) => match home.delete_ruled(row) {
                 // Somebody was faster, and may have made another one of that name.
                 Err(SnapshotError::Missing) => Ok(()),
                 done => done,

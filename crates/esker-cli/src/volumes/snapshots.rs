@@ -106,6 +106,7 @@ pub fn refused(path: &Path, name: &str, error: SnapshotError) -> Failure {
         SnapshotError::Exists => (Exit::Failed, "choose another name, or delete that one"),
         SnapshotError::Missing => (Exit::Failed, "`esker snapshot list` tells which there are"),
         SnapshotError::TooMany => (Exit::Failed, "delete one"),
+        SnapshotError::Lent => (Exit::Failed, "try again when nobody copies from it"),
         SnapshotError::NoRoom => (Exit::Failed, "take something away, or delete a snapshot"),
     };
     let name = if name.is_empty() { "an empty one".to_owned() } else { shown(name.as_bytes()) };
@@ -149,12 +150,15 @@ fn ruled(path: &Path, volume: &Volume<FileDevice>, edit: &Edit) -> Outcome<Value
     Ok(json!({ "rules": rules.iter().map(row).collect::<Vec<_>>(), "largest": rules.largest() }))
 }
 
-/// Does what is asked of a volume; `create` makes one, with whatever has to be written before.
+/// Makes or deletes the snapshot of a name.
+type Does<'a> = &'a dyn Fn(&str) -> Result<(), SnapshotError>;
+
+/// Does what is asked of a volume; `create` makes one, `delete` deletes it, with whatever has to be written before.
 fn answer(
     path: &Path,
     volume: &Volume<FileDevice>,
     request: Request<'_>,
-    create: &dyn Fn(&str) -> Result<(), SnapshotError>,
+    (create, delete): (Does<'_>, Does<'_>),
 ) -> Outcome<Value> {
     match request {
         Request::Create(name) => {
@@ -163,8 +167,7 @@ fn answer(
         }
         Request::List => listed(volume).map_err(|error| failure(path, &error)),
         Request::Delete(name) => {
-            let done = volume.delete_snapshot(name);
-            done.map_err(|error| refused(path, name, error))?;
+            delete(name).map_err(|error| refused(path, name, error))?;
             Ok(json!({ "deleted": name }))
         }
         Request::Rules(edit) => ruled(path, volume, &edit),
@@ -180,7 +183,9 @@ pub fn offline(path: &Path, bases: &[PathBuf], request: Request<'_>) -> Outcome<
     };
     let options = super::opening(path, write, &crate::options::Options::parse(&[], 1 << 30)?);
     let volume = super::open_over(path, bases, options)?;
-    let done = answer(path, &volume, request, &|name| volume.create_snapshot(name));
+    let does: (Does<'_>, Does<'_>) =
+        (&|name| volume.create_snapshot(name), &|name| volume.delete_snapshot(name));
+    let done = answer(path, &volume, request, does);
     if write {
         // All is safe without it.
         let _ = volume.close();
@@ -270,7 +275,9 @@ impl Desk {
         let gone = || Failure::at(Exit::Failed, "not mounted any more", &self.path, "");
         let fs = self.fs.upgrade().ok_or_else(gone)?;
         let home = fs.store();
-        answer(&self.path, home.volume(), request, &|name| home.create_snapshot(name))
+        let does: (Does<'_>, Does<'_>) =
+            (&|name| home.create_snapshot(name), &|name| home.delete_snapshot(name));
+        answer(&self.path, home.volume(), request, does)
     }
 }
 

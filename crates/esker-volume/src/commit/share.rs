@@ -17,6 +17,8 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::limits::{FRESH_MAX, HASHED_LEN_MIN};
 use crate::recent::Run;
+use crate::shelf::{Whose, whose};
+use crate::stack::Stack;
 
 /// Bytes that this commit has laid down.
 pub(super) struct Fresh {
@@ -112,15 +114,27 @@ impl<D: Device> Writer<'_, D> {
         self.runs.entry(ino).or_default().push(run);
     }
 
-    /// Bytes of a file are those that the volume has in another, as it is before this commit: how many of the first of
-    /// them it names in the place of having its own.
+    /// Bytes of a file are those that the volume has in another, as it is before this commit, or that a snapshot has:
+    /// how many of the first of them it names in the place of having its own.
     pub(super) fn share_of(
         &mut self,
         ino: Ino,
         (at, len): (u64, u64),
         (from, from_at): (Ino, u64),
     ) -> Result<u64> {
-        let stack = self.volume.stack(self.state);
+        let volume = self.volume;
+        let seen;
+        let (stack, from) = match whose(from) {
+            Whose::Inside(number, own) => {
+                let sequence = volume.shelf.sequence(number);
+                let found = sequence.and_then(|own| volume.shelf.seen(self.state, own));
+                let Ok(found) = found else { return Ok(0) };
+                // What it keeps stays as long as it does, and is counted from now on.
+                seen = found;
+                (Stack { volume, state: &seen, index: self.state }, own)
+            }
+            _ => (volume.stack(self.state), from),
+        };
         if stack.inode(from)?.is_none_or(|row| !row.inline.is_empty()) {
             return Ok(0);
         }
