@@ -23,6 +23,7 @@ use esker_volume::{Bases, Error, Making, Options, Sink, Source, Volume, make, op
 
 use crate::base;
 use crate::chance::Chance;
+use crate::cloning::clone_some;
 use crate::lying::medium::{Medium, PAGE};
 use crate::lying::states::{Dose, Replay};
 use crate::lying::{Lying, Op, Plan, Request, Write};
@@ -260,6 +261,8 @@ pub struct History {
     moments: Moments,
     /// How often it went back to one.
     pub backs: u64,
+    /// How often something was cloned from one.
+    pub clones: u64,
 }
 
 /// Whether a step was refused because of the volume: then it did nothing.
@@ -409,6 +412,7 @@ impl History {
             closed: 0,
             moments: Moments::default(),
             backs: 0,
+            clones: 0,
         };
         history.mark(&model, &device);
         for (number, step) in script.0.iter().enumerate() {
@@ -422,13 +426,14 @@ impl History {
                 let wanted = model.run(step);
                 assert_eq!(outcome.is_ok(), wanted.is_ok(), "{step}: {outcome:?}, {wanted:?}");
             }
+            if snapshots && chance.below(3) == 0 {
+                history.clone_some(&volume, &model, &device, &mut chance);
+            }
             let due = syncs.due(number + 1, &mut chance);
             let mut synced = due && volume.sync().is_ok();
             if synced && snapshots && chance.below(3) > 0 {
-                let (home, done) = (volume.home(), || device.done());
-                let make = |name: &str| home.create_snapshot(name);
                 let with = (model.fs().store(), &mut chance);
-                let made = history.moments.change(home.volume(), with, &done, &make);
+                let made = history.moments.change(volume.home(), with, &|| device.done());
                 synced |= made.expect("a snapshot");
             }
             if synced && snapshots && chance.below(4) == 0 {
@@ -464,6 +469,25 @@ impl History {
         self.backs += u64::from(done);
         let now = if done { then } else { model.fs().store().copy() };
         model.moved("model", now)
+    }
+
+    /// Clones something from a snapshot, if there is one: one more step.
+    fn clone_some(
+        &mut self,
+        volume: &OnVolume,
+        model: &Inside<Model>,
+        device: &Lying,
+        chance: &mut Chance,
+    ) {
+        let Some((name, then)) = self.moments.any(chance) else { return };
+        let name = name.to_owned();
+        self.safe.push(false);
+        self.mark(model, device);
+        match clone_some(volume.home(), (&name, &then), (model.fs().store(), chance)) {
+            Ok(done) => self.clones += u64::from(done),
+            Err(Posix::Io | Posix::ReadOnly | Posix::NoSpace) => self.refused += 1,
+            Err(error) => panic!("a clone from {name}: {error:?}"),
+        }
     }
 
     fn mark(&mut self, model: &Inside<Model>, device: &Lying) {

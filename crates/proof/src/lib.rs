@@ -9,6 +9,7 @@ pub mod allowed;
 pub mod base;
 pub mod canister;
 pub mod chance;
+pub mod cloning;
 pub mod cut;
 pub mod differ;
 

@@ -12,6 +12,7 @@ use esker_volume::{Snapped, SnapshotError, Volume};
 use crate::chance::Chance;
 use crate::model::Model;
 use crate::told::print;
+use crate::world::on_volume::Above;
 
 /// Operations of the device before something was begun, and when it was answered.
 type During = (usize, usize);
@@ -32,28 +33,27 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Makes one, or deletes one, as chance will have it. `done` tells what was done to the device, `make` makes
-    /// one of this name, which shows what the model does; whether one was made.
+    /// Makes one, which shows what the model does, or deletes one, as chance will have it. `done` tells what was done to
+    /// the device; whether one was made.
     ///
     /// # Errors
     /// That it could not be done, but for want of room.
     pub fn change<D: Device>(
         &mut self,
-        volume: &Volume<D>,
+        home: &Above<D>,
         (model, chance): (&Model, &mut Chance),
         done: &dyn Fn() -> usize,
-        make: &dyn Fn(&str) -> Result<(), SnapshotError>,
     ) -> Result<bool, SnapshotError> {
         let begun = done();
         let there: Vec<_> = (0..self.all.len()).filter(|&at| self.all[at].gone.is_none()).collect();
         if there.len() > 1 && chance.below(2) == 0 {
             let at = *chance.pick(&there);
-            volume.delete_snapshot(&self.all[at].name)?;
+            home.delete_snapshot(&self.all[at].name)?;
             self.all[at].gone = Some((begun, done()));
             return Ok(false);
         }
         let name = format!("s{}", self.all.len());
-        match make(&name) {
+        match home.create_snapshot(&name) {
             Err(SnapshotError::NoRoom) => return Ok(false),
             other => other?,
         }

@@ -38,24 +38,26 @@ const SHAPE: Shape = Shape {
     ..SHAPES[0]
 };
 
-/// Scripts with snapshots made and deleted between, cut at every operation of the device.
+/// Scripts with snapshots made, deleted, gone back to and cloned from between, cut at every operation of the device.
 #[test]
 fn snapshots_survive_every_cut() {
     let scripts = from_env("ESKER_CASES", 6);
     for shape in &SHAPES {
-        let (mut states, mut backs) = (0, 0);
+        let (mut states, mut backs, mut clones) = (0, 0, 0);
         for number in 0..scripts {
             let seed = seed().wrapping_add(number);
             let script = sample(PROFILE, seed);
             let history = History::run_with_snapshots(shape, &script, seed, 3);
             backs += history.backs;
+            clones += history.clones;
             match history.cut(shape, DOSE, false, seed) {
                 Ok(count) => states += count,
                 Err(why) => panic!("{}, seed {seed:#x}\n{script}\n{why}", shape.name),
             }
         }
-        println!("{}: {states} states, went back {backs} times", shape.name);
-        assert!(states > 0 && backs > 0);
+        let name = shape.name;
+        println!("{name}: {states} states, went back {backs} times, {clones} clones");
+        assert!(states > 0 && backs > 0 && clones > 0);
     }
 }
 
