@@ -114,6 +114,52 @@ fn a_clone_is_exact_and_writes_no_blocks() {
     succeeds(&["check", &disk]);
 }
 
+/// What only a snapshot has is cloned, and copied, with the blocks that it has; it stays when the snapshot goes, also
+/// before it was written.
+#[test]
+fn what_a_snapshot_has_is_cloned_without_writing_it() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["mnt"]);
+    let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
+    succeeds(&["mkfs", &disk, "--size", "64M"]);
+    succeeds(&["mount", &disk, &mnt, "-o", "snapshots"]);
+    let (tree_dir, copy, late) = ("tree", "copy", "late");
+    let at = |path: &str| format!("{mnt}/{path}");
+    tree(&at(tree_dir));
+    succeeds(&["snapshot", "create", &mnt, "one"]);
+    fs::remove_dir_all(at(tree_dir)).expect("removed");
+    let then = at(".snapshots/one/tree");
+    let before = written(&mnt);
+    succeeds(&["clone", &then, &at(copy)]);
+    let copied = fs::copy(format!("{then}/sub/f9"), at("f9")).expect("copied");
+    assert_eq!(copied, 100 << 10);
+    let after = written(&mnt);
+    assert!(after.0 - before.0 < 4096, "{} bytes of blocks", after.0 - before.0);
+    assert!(after.1 - before.1 >= 41 * (100 << 10), "{} bytes shared", after.1 - before.1);
+    same(Path::new(&then), Path::new(&at(copy)));
+    fs::write(at("copy/sub/f3"), "changed").expect("written");
+    assert!(fs::read(format!("{then}/sub/f3")).expect("read") == noise(3, 100 << 10));
+    succeeds(&["clone", &then, &at(late)]);
+    succeeds(&["snapshot", "delete", &mnt, "one"]);
+    for remounted in [false, true] {
+        for number in (0..40).filter(|&number| number != 3) {
+            for dir in [copy, late] {
+                let bytes = fs::read(at(&format!("{dir}/sub/f{number}"))).expect("read");
+                assert!(bytes == noise(number, 100 << 10), "{dir} {number}");
+            }
+        }
+        assert!(fs::read(at("f9")).expect("read") == noise(9, 100 << 10));
+        same(Path::new(&at("copy/holes")), Path::new(&at("late/holes")));
+        succeeds(&["umount", &mnt]);
+        succeeds(&["check", &disk]);
+        if !remounted {
+            succeeds(&["mount", &disk, &mnt]);
+        }
+    }
+}
+
 /// What cannot be cloned is told of by name, and nothing is left behind.
 #[test]
 fn what_cannot_be_cloned_is_refused() {

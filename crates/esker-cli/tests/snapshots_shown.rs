@@ -277,7 +277,20 @@ fn a_volume_on_an_image_shows_its_snapshots() {
     succeeds(&["snapshot", "create", &mnt, "one"]);
     fs::write(format!("{mnt}/large"), "short").expect("written");
     fs::remove_dir_all(format!("{mnt}/many")).expect("removed");
-    assert_filled(&format!("{mnt}/.snapshots/one"));
+    let then = format!("{mnt}/.snapshots/one");
+    assert_filled(&then);
+    // What comes from the image is named there once more.
+    let shared = || {
+        succeeds(&["sync", &mnt]);
+        let all = succeeds(&["stats", &mnt, "--json"]);
+        let all: serde_json::Value = serde_json::from_str(&all).expect("JSON");
+        all["written"]["shared"].as_u64().expect("a number")
+    };
+    let before = shared();
+    succeeds(&["clone", &format!("{then}/large"), &format!("{mnt}/again")]);
+    assert!(shared() - before >= 3_000_000);
+    succeeds(&["snapshot", "delete", &mnt, "one"]);
+    assert_eq!(fs::read(format!("{mnt}/again")).expect("read"), vec![7; 3_000_000]);
     succeeds(&["umount", &mnt]);
     succeeds(&["check", &disk]);
 }

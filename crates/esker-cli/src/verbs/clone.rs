@@ -14,12 +14,14 @@ use crate::units::size_shown;
 ///
 /// It has all that the source has: data, holes, owners, permissions, times, extended attributes, flags, hard links
 /// within it. Blocks that were written before are shared, not copied, so it takes room only for names and
-/// attributes, until one of the two changes. It appears under its name when it is whole.
+/// attributes, until one of the two changes. It appears under its name when it is whole. The source may be what a
+/// snapshot has, in a mount with `-o snapshots`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   esker clone /mnt/d/disk.img /mnt/d/test.img
-  esker clone /mnt/d/tree /mnt/d/tree.new --json")]
+  esker clone /mnt/d/tree /mnt/d/tree.new --json
+  esker clone /mnt/d/.snapshots/before/tree /mnt/d/tree.before")]
 pub struct Clone {
     /// A file or a directory in the mount of a volume
     source: PathBuf,
