@@ -305,7 +305,7 @@ impl<D: Device> Volume<D> {
 
     /// The segment that takes what is moved as often as that.
     fn opened(&self, log: &mut Log, to: usize) -> Result<Open> {
-        let least = LEAST.min(self.shape.segment_room / 32);
+        let least = LEAST.min(self.shape.segment_room / 16);
         if let Some(open) = log.moving.open[to] {
             if open.at + least <= self.shape.segment_room {
                 return Ok(open);

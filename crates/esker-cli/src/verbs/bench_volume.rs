@@ -32,8 +32,8 @@ Work (WORK; all of the first three, overwrite and both of sqlite where none is n
   SIZExFILES/pass            the same, synced after each pass, and all blocks written anew
   overwrite[:SIZE]           random blocks of a file, one for each 64 KiB of it, synced every 32
   synced[:THREADS]           random blocks of 4 KiB, each synced by itself, by so many threads
-  directory:COUNT            so many empty files, listed with their attributes when they are new, and
-                             when as many were removed and made among them
+  directory:COUNT            so many empty files, listed with their attributes when they are new,
+                             and when as many were removed and made among them
   latency                    how long a write of 4 KiB takes at half the rate that is kept up, on a
                              fresh file system, and on one 90 % full and written over five times
   sqlite-wal sqlite-delete   1500 and 200 small transactions (by the program sqlite3)

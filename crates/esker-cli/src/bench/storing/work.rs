@@ -99,8 +99,8 @@ impl Work {
         parsed.ok_or_else(|| {
             let what = format!("no such work: {}", shown(word.as_bytes()));
             let remedy = "give SIZExFILES as in 16Kx10, SIZExFILES/pass, overwrite[:SIZE], \
-                          synced[:THREADS], latency, directory:COUNT, sqlite-wal or sqlite-delete; sizes in \
-                          whole blocks of 4K";
+                          synced[:THREADS], latency, directory:COUNT, sqlite-wal or \
+                          sqlite-delete; sizes in whole blocks of 4K";
             Failure::new(Exit::Usage, what, remedy)
         })
     }
