@@ -33,8 +33,8 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Makes one, which shows what the model does, or deletes one, as chance will have it. `done` tells what was done to
-    /// the device; whether one was made.
+    /// Makes one, which shows what the model does, or deletes one, as chance will have it. `done` tells what was done
+    /// to the device; whether one was made.
     ///
     /// # Errors
     /// That it could not be done, but for want of room.
