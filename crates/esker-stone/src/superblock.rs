@@ -22,6 +22,11 @@ const IMAGE: u32 = 1;
 /// The kind of checksums.
 pub const XXH3: u32 = 1;
 
+/// The feature without which code in blocks would be taken for plain: its branches are told by where they go to.
+pub const BRANCHES: u64 = 1;
+/// All features that are known here.
+const KNOWN: u64 = BRANCHES;
+
 /// The number of the segment with the roots.
 pub const ROOTS: u64 = 1;
 /// The number of the segment with the tables.
@@ -172,7 +177,8 @@ impl Superblock {
         if hash(&bytes[..NAMED_LEN]) != block.name {
             return Err(Damage::Hash.into());
         }
-        let Self { version, home, incompatible, checksums, .. } = block;
+        let Self { version, home, checksums, .. } = block;
+        let incompatible = block.incompatible & !KNOWN;
         Claims { version, home, incompatible, checksums }.known(VERSION, IMAGE)?;
         block.check_places()?;
         Ok(block)

@@ -219,7 +219,7 @@ proptest! {
             let units = (stored as usize).div_ceil(64 << 10);
             BlockRow {
                 at, stored, plain, codec: Codec::numbered(codec).unwrap(),
-                transform: Transform::numbered(stored as u64 % 3).unwrap(),
+                transform: Transform::ALL[stored as usize % Transform::ALL.len()],
                 base: base.map(|(segment, slot)| BlockName { segment, slot }),
                 checksums: vec![sum; units], hash: hashed.then_some(hash), category,
                 recipe: category % 3 * 100,
