@@ -12,6 +12,7 @@ use common::picture::picture;
 use common::rich::rich_tree;
 use common::{ESKER, Scratch, can_mount, done, errors, esker, refused, text, within_seconds};
 use esker_stone::Superblock;
+use esker_stone::superblock::BRANCHES;
 
 /// Packs, quickly.
 #[track_caller]
@@ -112,6 +113,7 @@ fn what_was_chosen_is_told() {
     let sample = |at: i32| (tone(at, 150) + tone(at * 3, 191) + at * at % 13) as u16;
     sound.extend((0..9_000).map(sample).flat_map(u16::to_le_bytes));
     fs::write(tree.join("a/sound.wav"), sound).unwrap();
+    fs::write(tree.join("a/program"), program()).unwrap();
     let lines: String = (0..9000).map(|line| format!("{line} {}\n", line * line)).collect();
     fs::write(tree.join("first"), &lines).unwrap();
     fs::write(tree.join("second"), format!("before\n{lines}behind\n")).unwrap();
@@ -124,14 +126,47 @@ fn what_was_chosen_is_told() {
         "usual: 1 block",
         "sound in one channel: 1 block",
         "1 predicted",
+        "code for x86: 1 block",
+        "1 with branches told by where they go to",
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }
     let out = scratch.path("out");
     done(&esker(["extract", text(&image), "-o", text(&out)]));
-    for name in ["a/sound.wav", "first", "second"] {
+    for name in ["a/sound.wav", "a/program", "first", "second"] {
         assert!(fs::read(tree.join(name)).unwrap() == fs::read(out.join(name)).unwrap(), "{name}");
     }
+    // Blocks that are taken over as they are need what they needed.
+    let again = scratch.path("again.esker");
+    done(&esker([
+        "repack",
+        text(&image),
+        "-o",
+        text(&again),
+        "--metadata-only",
+        "--chmod",
+        "F600",
+    ]));
+    for image in [image, again] {
+        let block = Superblock::parse(&fs::read(image).unwrap()[..Superblock::SIZE]).unwrap();
+        assert_eq!(block.incompatible, BRANCHES);
+    }
+}
+
+/// A program of ELF for x86, whose code calls a few functions from many places.
+fn program() -> Vec<u8> {
+    let mut bytes = vec![0; 4096];
+    bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    let numbers = [(16, 3), (18, 62), (32, 64), (54, 56), (56, 1), (64, 1), (68, 5)];
+    numbers.into_iter().for_each(|(at, number)| bytes[at] = number);
+    bytes[73] = 4096u32.to_le_bytes()[1];
+    bytes[96..100].copy_from_slice(&40_000u32.to_le_bytes());
+    for call in 0..8000u32 {
+        let target = 4096 * (call.wrapping_mul(2_654_435_761) >> 27);
+        bytes.push(0xe8);
+        bytes.extend(target.wrapping_sub(5 * call + 5).to_le_bytes());
+    }
+    bytes
 }
 
 #[test]

@@ -20,11 +20,13 @@ use esker_stone::rows::inodes::{Inode, Inodes};
 use esker_stone::rows::names::{Named, Names};
 use esker_stone::rows::xattrs::{Xattr, Xattrs};
 use esker_stone::superblock::DATA;
-use esker_stone::{Codec, Setting, Superblock};
+use esker_stone::{Codec, Setting, Superblock, Transform};
 
 use kit::dice::{Dice, memory, number};
 use kit::parts::{Parts, WRITING, put_together, put_together_with, take_apart};
-use kit::{Picture, open, open_with, options, pack, pack_sounds, pack_streams, picture};
+use kit::{
+    Picture, open, open_with, options, pack, pack_programs, pack_sounds, pack_streams, picture,
+};
 
 /// More than this at any time is too much for images of some hundred KiB: a block may be as long as the format allows,
 /// and its base too, but no more of them are needed at once.
@@ -158,7 +160,7 @@ fn change_block(parts: &mut Parts, dice: &mut Dice) {
     let name = BlockName { segment: DATA, slot: first.wrapping_add(at as u32) };
     let row = &mut rows[at];
     let place = row.at as usize..row.at as usize + row.stored as usize;
-    match dice.below(8) {
+    match dice.below(9) {
         6 => row.recipe = dice.short(row.recipe),
         0 => row.plain = dice.short(row.plain),
         1 => row.codec = Codec::ALL[dice.below(Codec::ALL.len())],
@@ -168,6 +170,7 @@ fn change_block(parts: &mut Parts, dice: &mut Dice) {
             rows[at].base = Some(BlockName { segment, slot });
         }
         3 => row.hash = None,
+        4 => row.transform = Transform::ALL[dice.below(Transform::ALL.len())],
         7 => change_recipe(row, name, parts.data.get_mut(place), dice),
         _ => {
             let Some(stored) = parts.data.get_mut(place) else { return };
@@ -313,6 +316,7 @@ fn sources() -> Vec<Parts> {
     }
     all.push(take_apart(&pack_sounds(options(Codec::Zstd, 1))));
     all.push(take_apart(&pack_streams(options(Codec::Zstd, 1))));
+    all.push(take_apart(&pack_programs(options(Codec::Xz, 1), 2000)));
     all.push(take_apart(&pack(options(Codec::Zstd, 1), true)));
     all
 }

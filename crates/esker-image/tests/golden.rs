@@ -9,7 +9,10 @@ use esker_image::pack::{Options, Sharing};
 use esker_image::{Depth, verify};
 use esker_stone::{Codec, Superblock, hex};
 
-use kit::{PICTURES, Picture, open, options, pack, pack_files, pack_sounds, pack_streams, picture};
+use kit::{
+    PICTURES, Picture, open, options, pack, pack_files, pack_programs, pack_sounds, pack_streams,
+    picture,
+};
 
 /// Each golden image, how it was packed, and the name that it must have.
 const GOLDEN: [(&str, Codec, i32, &str); 5] = [
@@ -65,6 +68,10 @@ const SHARED: (&str, &str) =
 const STREAMS: (&str, &str) =
     ("v1-streams.esker", "f57733a6603475f5cdcb3b278acf99ff50c8e66742aaba0793d0a7e9ac0e9adb");
 
+/// One with code whose branches are told by where they go to, and the name that it must have.
+const PROGRAMS: (&str, &str) =
+    ("v1-programs.esker", "b274b96eff3bca77857758ac22108cf2136f1ec084a4918d0d7a736e3d10b0f8");
+
 /// What is in a golden image. It is written first where that was asked for, and is not there.
 fn read(file: &str, name: &str, pack: impl Fn() -> Vec<u8>) -> Picture {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
@@ -117,5 +124,12 @@ fn an_old_image_with_blocks_that_are_made_is_read_as_it_was_written() {
     assert!(found == right);
     let right = picture(&open(pack_files(options(Codec::None, 0), PICTURES)).unwrap()).unwrap();
     let found = read(PICTURED.0, PICTURED.1, || pack_files(options(Codec::Zstd, 19), PICTURES));
+    assert!(found == right);
+}
+
+#[test]
+fn an_old_image_with_code_is_read_as_it_was_written() {
+    let right = picture(&open(pack_programs(options(Codec::None, 0), 2000)).unwrap()).unwrap();
+    let found = read(PROGRAMS.0, PROGRAMS.1, || pack_programs(options(Codec::Xz, 9), 2000));
     assert!(found == right);
 }

@@ -1,4 +1,4 @@
-//! Hostile files, packed: whatever files of gzip, zip, PNG, packs of git and sound say of themselves, packing them
+//! Hostile files, packed: whatever files of gzip, zip, PNG, packs of git, sound and programs say of themselves, packing them
 //! ends, takes no more memory than it may, and the image gives back what was packed, byte by byte.
 //!
 //! `ESKER_CASES` says how many images (200), `ESKER_SEED` with which to begin: a failure tells its own.
@@ -9,12 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use esker::store::View as _;
 use esker::{Ino, Name};
+use esker_image::pack::Options;
 use esker_image::{Depth, Image, verify};
 use esker_stone::Codec;
 use esker_stone::rows::extents::Piece;
 
 use kit::dice::{Dice, memory, number};
-use kit::{PICTURES, STREAMS, open, options, pack_files, picture, wave};
+use kit::{MACHINES, PICTURES, STREAMS, open, options, pack_files, picture, program, wave};
 
 /// Files of some hundred KiB, whose streams may have 48 MiB of text: more than this at any time is too much.
 const MEMORY_MAX: u64 = 400 << 20;
@@ -72,6 +73,31 @@ fn aiff(wave: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Bytes with numbers of 4 bytes at places.
+fn with(mut bytes: Vec<u8>, numbers: &[(usize, u32)]) -> Vec<u8> {
+    for &(at, number) in numbers {
+        bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+    }
+    bytes
+}
+
+/// A program of ELF as one of PE.
+fn pe(program: &[u8]) -> Vec<u8> {
+    let bytes = [&b"MZ"[..], &[0; 4094], &program[4096..]].concat();
+    let len = program.len() as u32 - 9096;
+    let head = [(0x3c, 128), (128, 0x4550), (132, 0x1_5064), (168 + 16, len), (168 + 20, 4096)];
+    with(with(bytes, &head), &[(148, 16), (168 + 36, 0x6000_0020)])
+}
+
+/// And as one of Mach-O.
+fn mach(program: &[u8]) -> Vec<u8> {
+    let bytes = [&[0; 4096], &program[4096..]].concat();
+    let len = program.len() as u32 - 9096;
+    let head = [(0, 0xfeed_facf), (4, 0x0100_000c), (16, 1), (32, 0x19), (36, 152), (32 + 64, 1)];
+    let section = [(104 + 40, len), (104 + 48, 4096), (104 + 64, 0x8000_0400)];
+    with(with(bytes, &head), &section)
+}
+
 /// Sound ones of all kinds, and some that are right and do not mean well.
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> =
@@ -83,6 +109,8 @@ fn seeds() -> Vec<Vec<u8>> {
     // Sixteen million zeros: more than such a file may have, as many as it may, and one block that is too long.
     seeds.extend([gzip(&zeros(40, 1500), 8), gzip(&zeros(40, 1500), 300_000)]);
     seeds.push(gzip(&zeros(1, 3000), 300_000));
+    seeds.extend(MACHINES.map(|(_, number, transform)| program(number, transform, 0, 3000)));
+    seeds.extend([pe(&seeds[seeds.len() - 1]), mach(&seeds[seeds.len() - 2])]);
     seeds
 }
 
@@ -108,10 +136,13 @@ fn hostile(seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
 }
 
 /// Packs files, and reads them again.
-fn pack_and_read(files: &[Vec<u8>]) -> Image {
+fn pack_and_read(files: &[Vec<u8>], sharing: bool) -> Image {
     let names: Vec<String> = (0..files.len()).map(|number| number.to_string()).collect();
     let named = names.iter().map(String::as_str).zip(files.iter().map(Vec::as_slice));
-    let image = open(pack_files(options(Codec::Zstd, 1), named)).unwrap();
+    let usual = options(Codec::Zstd, 1);
+    // Code is told from other bytes where blocks share nothing.
+    let sharing = usual.sharing.filter(|_| sharing);
+    let image = open(pack_files(Options { sharing, ..usual }, named)).unwrap();
     let seen = picture(&image).unwrap();
     for (name, bytes) in names.iter().zip(files) {
         let own = seen[format!("/{name}").as_bytes()].as_ref().unwrap();
@@ -134,13 +165,28 @@ fn made(image: &Image, len: usize) -> u64 {
 fn what_is_sound_is_unpacked() {
     let seeds = seeds();
     for (number, seed) in seeds.iter().enumerate() {
-        let made = made(&pack_and_read(std::slice::from_ref(seed)), seed.len());
+        let made = made(&pack_and_read(std::slice::from_ref(seed), true), seed.len());
         // Files with streams come first, then sound.
         match number {
             0..=5 => assert!(made > seed.len() as u64 / 4, "{made} of number {number}"),
             6..=8 => assert_eq!(made, 0),
             _ => {}
         }
+    }
+}
+
+#[test]
+fn programs_of_all_kinds_are_known() {
+    let seeds = seeds();
+    for (number, seed) in seeds[seeds.len() - MACHINES.len() - 2..].iter().enumerate() {
+        let image = pack_and_read(std::slice::from_ref(seed), false);
+        let ino = image.entry(Ino::ROOT, Name::parse(b"0").unwrap()).unwrap().ino;
+        let len = seed.len() as u64;
+        let places = image.places(ino, len, 0, len).unwrap().unwrap();
+        let row = |piece: &Piece| image.block_row(piece.place.unwrap().block).unwrap();
+        let code = places.iter().filter(|piece| row(piece).transform.is_of_code());
+        let code: u64 = code.map(|piece| piece.len).sum();
+        assert_eq!(code, len - 9096, "program {number}");
     }
 }
 
@@ -152,7 +198,8 @@ fn hostile_files_are_stored_as_they_are() {
     for _ in 0..cases {
         let seed = dice.0;
         let files: Vec<_> = (0..=dice.below(3)).map(|_| hostile(&seeds, &mut dice)).collect();
-        let done = catch_unwind(AssertUnwindSafe(|| drop(pack_and_read(&files))));
+        let sharing = dice.below(2) == 0;
+        let done = catch_unwind(AssertUnwindSafe(|| drop(pack_and_read(&files, sharing))));
         assert!(done.is_ok(), "ESKER_SEED={seed:#x} ESKER_CASES=1");
         assert!(memory() < MEMORY_MAX, "ESKER_SEED={seed:#x}: {} bytes of memory", memory());
     }

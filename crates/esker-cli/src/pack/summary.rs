@@ -83,13 +83,15 @@ pub fn explained(packed: &Packed) -> String {
     }
     for part in &own.categories {
         text += &format!(
-            "\n  {}: {} blocks, {} became {} (1 : {:.1}); {} predicted, {} stored as they are",
+            "\n  {}: {} blocks, {} became {} (1 : {:.1}); {} predicted, {} with branches told \
+             by where they go to, {} stored as they are",
             part.name,
             part.blocks,
             size_shown(part.plain),
             size_shown(part.stored),
             ratio(part.plain, part.stored),
             part.predicted,
+            part.filtered,
             part.raw,
         );
     }
@@ -104,12 +106,13 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
         json!({ "kind": kind.kind, "files": files, "bytes": bytes, "stored": kind.stored })
     };
     let category = |part: &CategoryUse| {
-        let (blocks, predicted, raw) = (part.blocks, part.predicted, part.raw);
+        let (blocks, predicted, filtered) = (part.blocks, part.predicted, part.filtered);
         json!({
             "category": part.name,
             "blocks": blocks,
             "predicted": predicted,
-            "raw": raw,
+            "filtered": filtered,
+            "raw": part.raw,
             "bytes": part.plain,
             "stored": part.stored,
         })

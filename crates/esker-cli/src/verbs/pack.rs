@@ -32,7 +32,7 @@ use crate::volumes::{self, is_volume};
 Levels:
   0  as it is            5  zstd 12
   1  lz4, 1M blocks      6  zstd 18 (the default)
-  2  zstd 1, 1M blocks   7  zstd 22, 16M blocks
+  2  zstd 1, 1M blocks   7  xz 6, 8M blocks
   3  zstd 3              8  xz 9, 16M blocks
   4  zstd 6, 8M blocks   9  xz 9, 64M blocks
 
@@ -41,9 +41,10 @@ wherever it begins: stretches of 1 or 2 KiB and more. From level 4 on, what is a
 together: all bytes wait in a file without a name beside the output until everything is read. At
 levels 5 and 6 the blocks of each 32M share a base of 4M from all parts of these, so that they are
 small to read and know what large ones would; at other levels they are alone. What is compressed
-already is found out and stored; from level 2 on WAVE and AIFF sound is predicted. From level 5 on,
-what is in files of gzip, zip and PNG and in packs of git is stored as text, and they are made of
-it again bit by bit.
+already is found out and stored; from level 2 on WAVE and AIFF sound is predicted. At levels 4 and
+7 to 9 code in ELF, PE and Mach-O files lies apart, and calls are told by what they call. From level
+5 on, what is in files of gzip, zip and PNG and in packs of git is stored as text, and they are made
+of it again bit by bit.
 
 Patterns of --exclude, --include and --filter are those of rsync(1): the first that matches decides;
 * and ? stop at a /, ** does not; x/*** is x and all that is in it; a / in front means the top of

@@ -4,6 +4,8 @@
 
 use esker_stone::{Codec, Setting, Shape};
 
+use super::program::Machine;
+
 /// A kind of data. What is in a block is of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
@@ -19,6 +21,8 @@ pub enum Category {
     Hot,
     /// Text of streams that were unpacked.
     Text,
+    /// Code of programs and libraries.
+    Code(Machine),
 }
 
 /// Shorter units say too little about themselves.
@@ -38,7 +42,7 @@ const GAIN: usize = 50;
 
 impl Category {
     /// What users read of all, by their numbers.
-    pub const NAMES: [&str; 8] = [
+    pub const NAMES: [&str; 12] = [
         "usual",
         "compressed already",
         "sound in one channel",
@@ -47,10 +51,21 @@ impl Category {
         "wanted first",
         "text of streams of deflate",
         "sound in many channels",
+        "code for x86",
+        "code for ARM of 32 bits",
+        "code for ARM of 64 bits",
+        "code for RISC-V",
     ];
 
     /// Those of which like is drawn to like, and whose blocks share bases.
-    pub(super) const DRAWN: [Self; 2] = [Self::Usual, Self::Text];
+    pub(super) const DRAWN: [Self; 6] = [
+        Self::Usual,
+        Self::Text,
+        Self::Code(Machine::X86),
+        Self::Code(Machine::Arm),
+        Self::Code(Machine::Arm64),
+        Self::Code(Machine::Riscv),
+    ];
 
     /// The number at rest.
     #[must_use]
@@ -66,6 +81,7 @@ impl Category {
             Self::Made => 4,
             Self::Hot => 5,
             Self::Text => 6,
+            Self::Code(machine) => 8 + machine as u32,
         }
     }
 
@@ -73,6 +89,14 @@ impl Category {
     pub(super) const fn alignment(self) -> usize {
         match self {
             Self::Sound(shape) => shape.moment_len(),
+            _ => 1,
+        }
+    }
+
+    /// Its units lie in a block as they do in their file, by multiples of so many bytes.
+    pub(super) const fn word(self) -> usize {
+        match self {
+            Self::Code(machine) => machine.word(),
             _ => 1,
         }
     }
@@ -108,7 +132,7 @@ impl Category {
 
     /// Whether like is drawn to like in it.
     pub(super) const fn is_drawn(self) -> bool {
-        matches!(self, Self::Usual | Self::Text)
+        matches!(self, Self::Usual | Self::Text | Self::Code(_))
     }
 
     /// That of some bytes.
@@ -148,6 +172,14 @@ mod tests {
         assert_eq!((of(Codec::Zstd, 18), of(Codec::Xz, 6)), (most, most));
         assert_eq!(of(Codec::Xz, 9), Setting::new(Codec::Xz, 9));
         assert_eq!(of(Codec::Zstd, 3), Setting::new(Codec::Zstd, 3));
+    }
+
+    #[test]
+    fn those_that_are_drawn_have_numbers_and_names_of_their_own() {
+        let drawn = Category::DRAWN.map(Category::number);
+        assert_eq!(drawn, [0, 6, 8, 9, 10, 11]);
+        assert!(Category::DRAWN.iter().all(|category| category.is_drawn()));
+        assert!(drawn.iter().all(|&number| (number as usize) < Category::NAMES.len()));
     }
 
     #[test]

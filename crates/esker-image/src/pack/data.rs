@@ -22,6 +22,7 @@ use super::groups::{Group, groups};
 use super::made::Making;
 use super::order::grown;
 use super::pool::{Job, Pool, Written};
+use super::program::{self, Code};
 use super::repeats::{Repeats, Stretch};
 use super::sound::{self, Sound};
 use super::spool::{Scratch, Spool};
@@ -94,6 +95,8 @@ pub struct Incoming {
     said: Option<Category>,
     /// What its beginning says that it holds.
     sound: Option<Sound>,
+    /// And where that is code.
+    code: Vec<Code>,
     size: u64,
     data: u64,
     /// Its bytes wait until all of them are there.
@@ -308,6 +311,9 @@ impl<W: Write> Data<W> {
         }
         if file.hashes.is_empty() && file.said.is_none() && self.hears() {
             file.sound = sound::found(&file.piece);
+            if self.knows_code() {
+                file.code = program::found(&file.piece);
+            }
         }
         let own = hash(&file.piece);
         let len = file.piece.len() as u64;
@@ -332,6 +338,12 @@ impl<W: Write> Data<W> {
         !matches!(self.setting.codec, Codec::None | Codec::Lz4)
     }
 
+    /// Whether code is told from other bytes: where like is drawn to like, and blocks share no base, which is used as
+    /// it is and has something for everything.
+    const fn knows_code(&self) -> bool {
+        self.hears() && self.alike && self.sharing.is_none()
+    }
+
     /// Takes a piece that was not there before as a whole.
     fn take(&mut self, file: &mut Incoming) -> Result<()> {
         let piece = std::mem::take(&mut file.piece);
@@ -340,21 +352,44 @@ impl<W: Write> Data<W> {
         let inside = |at: u64| at.saturating_sub(from).min(piece.len() as u64) as usize;
         let own =
             sound.as_ref().map_or(0..0, |sound| inside(sound.bytes.start)..inside(sound.bytes.end));
-        self.take_apart(file, &piece[..own.start])?;
+        self.take_some(file, &piece[..own.start], from)?;
         if let Some(sound) = sound.filter(|_| !own.is_empty()) {
             // Stretches that begin anywhere would tear moments apart.
             let source = Source::Spool(self.spool.len());
             self.spool.append(&piece[own.clone()])?;
-            self.units.push(&piece[own.clone()], Some(Category::Sound(sound.shape)));
+            self.units.push(&piece[own.clone()], Some(Category::Sound(sound.shape)), 0);
             self.contents.join(&mut file.parts, Part { len: own.len() as u64, source });
         }
-        self.take_apart(file, &piece[own.end..])?;
+        self.take_some(file, &piece[own.end..], from + own.end as u64)?;
         file.piece = piece;
         self.place_some()
     }
 
-    /// Takes bytes apart into what is new and what was there before.
-    fn take_apart(&mut self, file: &mut Incoming, bytes: &[u8]) -> Result<()> {
+    /// Takes bytes that lie at `from` in their file: code apart from what is none.
+    fn take_some(&mut self, file: &mut Incoming, bytes: &[u8], from: u64) -> Result<()> {
+        let mut at = 0;
+        for Code { machine, bytes: own } in file.code.clone() {
+            let inside = |place: u64| place.saturating_sub(from).min(bytes.len() as u64) as usize;
+            let (start, end) = (inside(own.start).max(at), inside(own.end));
+            if start < end {
+                self.take_apart(file, &bytes[at..start], file.said, 0)?;
+                let said = Some(Category::Code(machine));
+                self.take_apart(file, &bytes[start..end], said, from + start as u64 - own.start)?;
+                at = end;
+            }
+        }
+        self.take_apart(file, &bytes[at..], file.said, 0)
+    }
+
+    /// Takes bytes apart into what is new and what was there before. They may be said to be something, and lie at `from`
+    /// in what is.
+    fn take_apart(
+        &mut self,
+        file: &mut Incoming,
+        bytes: &[u8],
+        said: Option<Category>,
+        from: u64,
+    ) -> Result<()> {
         let (mut address, mut at) = (self.spool.len(), 0);
         let stretches = match &mut self.repeats {
             _ if bytes.is_empty() => Vec::new(),
@@ -378,7 +413,7 @@ impl<W: Write> Data<W> {
                     (Source::Again(at), len)
                 }
                 Stretch::New(len) => {
-                    self.units.push(&bytes[at..at + len], file.said);
+                    self.units.push(&bytes[at..at + len], said, from + at as u64);
                     address += len as u64;
                     (Source::Spool(address - len as u64), len)
                 }
@@ -407,9 +442,8 @@ impl<W: Write> Data<W> {
             // What is wanted first comes first, and nothing between it.
             self.close(Category::Hot)?;
         }
-        let alignment = category.alignment();
         let open = &self.open[category.number() as usize];
-        let filled = open.plain.len().next_multiple_of(alignment);
+        let filled = self.units.place(unit, open.plain.len());
         let block_len = category.block_len(self.block_len, self.shared.is_some());
         if filled + len > block_len || open.category != category {
             self.close(category)?;
@@ -421,14 +455,13 @@ impl<W: Write> Data<W> {
     fn put(&mut self, unit: UnitId) -> Result<(u32, u32)> {
         let (start, end) = self.units.range(unit);
         let (len, category) = ((end - start) as usize, self.units.category(unit));
-        let alignment = category.alignment();
         let open = &mut self.open[category.number() as usize];
         if open.plain.is_empty() {
             open.number = self.begun;
             open.category = category;
             self.begun += 1;
         }
-        let offset = open.plain.len().next_multiple_of(alignment);
+        let offset = self.units.place(unit, open.plain.len());
         open.plain.resize(offset + len, 0);
         self.spool.read(start, &mut open.plain[offset..])?;
         Ok((open.number, offset as u32))
@@ -579,7 +612,9 @@ impl<W: Write> Data<W> {
         let (likes, all) = (self.units.likes(), 0..self.units.count() as UnitId);
         self.choices.alike = Some(likes.len() as u64);
         let mut places = vec![(0, 0); self.units.count()];
-        for category in Category::DRAWN {
+        let is_there =
+            |drawn: &Category| all.clone().any(|unit| self.units.category(unit) == *drawn);
+        for category in Category::DRAWN.into_iter().filter(is_there).collect::<Vec<_>>() {
             self.place_drawn(category, &likes, &mut places)?;
         }
         drop(likes);

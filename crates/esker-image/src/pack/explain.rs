@@ -35,6 +35,8 @@ pub struct CategoryUse {
     pub blocks: u64,
     /// How many are stored as what a prediction was wrong by.
     pub predicted: u64,
+    /// How many are stored with branches told by where they go to.
+    pub filtered: u64,
     /// How many no codec made smaller.
     pub raw: u64,
     /// Their bytes.
@@ -49,6 +51,7 @@ pub(super) fn categories(rows: &[BlockRow]) -> Vec<CategoryUse> {
         name,
         blocks: 0,
         predicted: 0,
+        filtered: 0,
         raw: 0,
         plain: 0,
         stored: 0,
@@ -59,6 +62,7 @@ pub(super) fn categories(rows: &[BlockRow]) -> Vec<CategoryUse> {
         let own = &mut all[number.unwrap_or(0)];
         own.blocks += 1;
         own.predicted += u64::from(row.codec == Codec::Pcm);
+        own.filtered += u64::from(row.transform.is_of_code());
         own.raw += u64::from(row.codec == Codec::None);
         own.plain += u64::from(row.plain);
         own.stored += u64::from(row.stored);

@@ -12,6 +12,7 @@
 //! | units.rs | stretches of them that go into a block as one |
 //! | category.rs | what kind of data that is |
 //! | sound.rs | sound among it |
+//! | program.rs, code.rs | code of programs among it, and what is done to it before it is compressed |
 //! | unpack.rs, made.rs | streams of deflate among it, stored as their text and what makes them of it |
 //! | alike.rs | what has much in common with what |
 //! | order.rs | blocks grown from what is alike |
@@ -26,6 +27,7 @@
 
 mod alike;
 mod category;
+mod code;
 mod contents;
 mod data;
 mod explain;
@@ -37,6 +39,7 @@ mod made;
 mod order;
 mod packer;
 mod pool;
+mod program;
 mod repeats;
 mod sound;
 mod spool;
@@ -53,6 +56,7 @@ pub use explain::{CategoryUse, Choices};
 pub use from_view::{Guide, copy, copy_adopted, copy_into, xattrs};
 pub use kinds::KindUse;
 pub use packer::{Packed, Packer};
+pub use program::Machine;
 pub use spool::Scratch;
 pub use tree::{Meta, NodeId, Times};
 

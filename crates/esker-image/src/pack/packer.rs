@@ -15,7 +15,7 @@ use esker_stone::rows::extents::{Content, Extent};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::xattrs::Xattr;
-use esker_stone::superblock::{DATA, Lens, ROOTS};
+use esker_stone::superblock::{BRANCHES, DATA, Lens, ROOTS};
 use esker_stone::tree::Writing;
 use esker_stone::{Hash, PageRef, Sealed, Superblock, hash};
 
@@ -351,7 +351,11 @@ impl<W: Write + Seek> Packer<W> {
         trees.roots.extend(sealed.stored);
         let lens =
             Lens { data, roots: trees.roots.len() as u64, tables: trees.tables.len() as u64 };
-        let superblock = Superblock::new(lens, &page);
+        let mut superblock = Superblock::new(lens, &page);
+        if rows.iter().any(|row| row.transform.is_of_code()) {
+            superblock.incompatible |= BRANCHES;
+            superblock.seal();
+        }
         for part in [&trees.roots, &trees.tables, &trees.roots] {
             output.write_all(part)?;
         }

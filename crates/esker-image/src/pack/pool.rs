@@ -16,6 +16,7 @@ use esker_stone::superblock::DATA;
 use esker_stone::{Codec, Encoder, Setting, Shape, Shared, Transform};
 
 use super::category::{Category, TRIAL};
+use super::code;
 use super::{Error, Result};
 
 /// A block to compress.
@@ -65,7 +66,12 @@ fn predicted(plain: &[u8], shape: Shape) -> Option<(Codec, Vec<u8>)> {
     (stored.len() < trial && right).then_some((codec, stored))
 }
 
-fn compress(encoder: &mut Encoder, slot: u32, job: &Job) -> Done {
+fn compress(encoder: &mut Encoder, slot: u32, mut job: Job) -> Done {
+    let plain_hash = job.makes.map_or_else(|| hash(&job.plain), |(_, hash)| hash);
+    let transform = match (job.category, &job.base) {
+        (Category::Code(machine), None) => code::filter(&mut job.plain, machine),
+        _ => Transform::None,
+    };
     let sound = match job.category {
         Category::Sound(shape) => predicted(&job.plain, shape),
         _ => None,
@@ -84,10 +90,10 @@ fn compress(encoder: &mut Encoder, slot: u32, job: &Job) -> Done {
         stored: stored.len() as u32,
         plain: job.makes.map_or(job.plain.len() as u32, |(len, _)| len),
         codec,
-        transform: Transform::None,
+        transform,
         base: base.map(|(slot, _)| name(*slot)),
         checksums: BlockRow::covered(name(slot)).checksums(stored),
-        hash: Some(job.makes.map_or_else(|| hash(&job.plain), |(_, hash)| hash)),
+        hash: Some(plain_hash),
         category: job.category.number(),
         recipe: job.makes.map_or(0, |_| job.plain.len() as u32),
         owner: None,
@@ -100,7 +106,7 @@ fn work(jobs: &Mutex<Receiver<(u32, Job)>>, done: &Sender<Done>) {
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((slot, job)) = job else { return };
-        if done.send(compress(&mut encoder, slot, &job)).is_err() {
+        if done.send(compress(&mut encoder, slot, job)).is_err() {
             return;
         }
     }

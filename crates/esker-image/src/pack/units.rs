@@ -20,6 +20,8 @@ pub(super) struct Units {
     starts: Vec<u64>,
     /// What each that has ended is.
     categories: Vec<Category>,
+    /// Where each begins in a word of its file.
+    phases: Vec<u8>,
     /// The unit at hand.
     open: Vec<u8>,
     /// What its file says that it is.
@@ -35,6 +37,7 @@ impl Units {
         Self {
             starts: Vec::new(),
             categories: Vec::new(),
+            phases: Vec::new(),
             open: Vec::new(),
             said: None,
             unit_len: unit_len.min(UNIT_LEN),
@@ -59,6 +62,13 @@ impl Units {
         self.categories[unit as usize]
     }
 
+    /// Where in a block of so many bytes a unit goes that has ended.
+    pub fn place(&self, unit: UnitId, filled: usize) -> usize {
+        let category = self.category(unit);
+        let (at, word) = (filled.next_multiple_of(category.alignment()), category.word());
+        at + (usize::from(self.phases[unit as usize]) + word - at % word) % word
+    }
+
     /// The unit that an address lies in.
     pub fn holding(&self, address: u64) -> UnitId {
         self.starts.partition_point(|&start| start <= address).saturating_sub(1) as UnitId
@@ -67,12 +77,14 @@ impl Units {
     /// Bytes of memory that it takes, in about.
     pub fn memory(&self) -> u64 {
         let likeness = self.likeness.as_ref().map_or(0, Likeness::memory);
-        likeness + self.starts.capacity() as u64 * 9
+        likeness + self.starts.capacity() as u64 * 10
     }
 
-    /// More bytes of the spool, from a file that may say what they are.
-    pub fn push(&mut self, mut bytes: &[u8], said: Option<Category>) {
-        if self.said != said {
+    /// More bytes of the spool, from a file that may say what they are; `at` is where they are in what it says that of.
+    pub fn push(&mut self, mut bytes: &[u8], said: Option<Category>, mut at: u64) {
+        let word = said.map_or(1, Category::word) as u64;
+        let open = self.phases.last().map_or(0, |&phase| u64::from(phase)) + self.open.len() as u64;
+        if self.said != said || open % word != at % word {
             self.close();
             self.said = said;
         }
@@ -82,10 +94,12 @@ impl Units {
         while !bytes.is_empty() {
             if self.open.is_empty() {
                 self.starts.push(self.end);
+                self.phases.push((at % word) as u8);
             }
             let (now, rest) = bytes.split_at(bytes.len().min(unit_len - self.open.len()));
             self.open.extend_from_slice(now);
             self.end += now.len() as u64;
+            at += now.len() as u64;
             bytes = rest;
             if self.open.len() == unit_len {
                 self.close();
@@ -109,7 +123,9 @@ impl Units {
         let own = self.count() as UnitId;
         let category = match self.said {
             None => Category::of(&self.open),
-            Some(Category::Text) if Category::of(&self.open) == Category::Packed => {
+            Some(Category::Text | Category::Code(_))
+                if Category::of(&self.open) == Category::Packed =>
+            {
                 Category::Packed
             }
             Some(said) => said,
@@ -130,19 +146,35 @@ impl Units {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pack::program::Machine;
 
     #[test]
     fn units_are_cut_at_their_length_and_at_ends_of_files() {
         let mut units = Units::new(10_000, false);
-        units.push(&[1; 25_000], None);
+        units.push(&[1; 25_000], None, 0);
         units.end_file();
-        units.push(&[2; 10], None);
+        units.push(&[2; 10], None, 0);
         units.end_file();
-        units.push(&[3; 3000], None);
+        units.push(&[3; 3000], None, 0);
         units.end_file();
         units.close();
         let ranges: Vec<_> = (0..units.count() as UnitId).map(|unit| units.range(unit)).collect();
         assert_eq!((units.holding(9_999), units.holding(10_000)), (0, 1));
         assert_eq!(ranges, [(0, 10_000), (10_000, 20_000), (20_000, 25_000), (25_000, 28_010)]);
+    }
+    #[test]
+    fn code_lies_in_blocks_as_it_does_in_its_file() {
+        let said = Some(Category::Code(Machine::Arm64));
+        let mut units = Units::new(10_000, false);
+        // Two stretches that fit each other, and one that does not.
+        units.push(&[1; 5], said, 3);
+        units.push(&[2; 6], said, 8);
+        units.push(&[3; 25_000], said, 101);
+        units.close();
+        let ranges: Vec<_> = (0..units.count() as UnitId).map(|unit| units.range(unit)).collect();
+        assert_eq!(ranges, [(0, 11), (11, 10_011), (10_011, 20_011), (20_011, 25_011)]);
+        let places = |filled| [0, 1, 2, 3].map(|unit| units.place(unit, filled));
+        assert_eq!(places(0), [3, 1, 1, 1]);
+        assert_eq!(places(6), [7, 9, 9, 9]);
     }
 }

@@ -12,7 +12,7 @@ use esker::store::{Flow, View};
 use esker::{Attr, Cursor, Error, Flags, Ino, Kind, Time, XattrName};
 use esker_image::pack::{Incoming, Meta, NodeId, Options, Packer, Sharing, Times};
 use esker_image::{Cache, Image, Source};
-use esker_stone::{Codec, Setting, Start};
+use esker_stone::{Codec, Setting, Start, Transform};
 
 /// What is seen of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,6 +174,79 @@ pub fn pack_sounds(options: Options) -> Vec<u8> {
     file(&mut packer, NodeId::ROOT, b"text", &[Ok(&noise(5, 3000))]);
     file(&mut packer, NodeId::ROOT, b"packed", &[Ok(&chance(2500))]);
     packer.finish().unwrap().0.into_inner()
+}
+
+/// Machines by their numbers in ELF, and what is done to code for them; Thumb has the number of ARM.
+pub const MACHINES: [(&str, u16, Transform); 5] = [
+    ("x86", 62, Transform::X86),
+    ("arm", 40, Transform::Arm),
+    ("thumb", 40, Transform::Thumb),
+    ("arm64", 183, Transform::Arm64),
+    ("riscv", 243, Transform::Riscv),
+];
+
+/// A call of a function, in the words of a machine.
+fn call(transform: Transform, from: u32, to: u32) -> Vec<u8> {
+    let away = to.wrapping_sub(from);
+    let bit = |at: u32, count: u32| away >> at & ((1 << count) - 1);
+    match transform {
+        Transform::X86 => [&[0xe8][..], &away.wrapping_sub(5).to_le_bytes()].concat(),
+        Transform::Arm => {
+            (0xeb00_0000 | away.wrapping_sub(8) >> 2 & 0x00ff_ffff).to_le_bytes().into()
+        }
+        Transform::Thumb => {
+            let halves = away.wrapping_sub(4) >> 1;
+            (0xf800_f000 | (halves & 0x7ff) << 16 | halves >> 11 & 0x7ff).to_le_bytes().into()
+        }
+        Transform::Arm64 => (0x9400_0000 | away >> 2 & 0x03ff_ffff).to_le_bytes().into(),
+        _ => {
+            let word = bit(20, 1) << 31 | bit(1, 10) << 21 | bit(11, 1) << 20 | bit(12, 8) << 12;
+            (word | 0xef).to_le_bytes().into()
+        }
+    }
+}
+
+/// A program of so many calls: a head, code from 4096 on, and something behind it. Its version says what is called.
+pub fn program(machine: u16, transform: Transform, version: u32, calls: u32) -> Vec<u8> {
+    let mut code = Vec::new();
+    for number in 0..calls {
+        let chance = number.wrapping_mul(2_654_435_761);
+        let to = 4096 * (chance >> 27) + if number % 97 == 0 { 64 * version } else { 0 };
+        code.extend(call(transform, code.len() as u32, to));
+        // What is between is not always as long.
+        code.extend([0, 0x13, 0, 0].repeat((chance >> 9) as usize % 4));
+    }
+    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+    bytes.resize(4096, 0);
+    let numbers = [(16, 3), (18, machine.into()), (32, 64), (54, 56), (56, 1), (64, 1), (68, 5)];
+    for (at, number) in numbers.into_iter().chain([(72, 4096), (96, code.len() as u32)]) {
+        let len = if at < 64 && at != 32 { 2 } else { 4 };
+        bytes[at..at + len].copy_from_slice(&number.to_le_bytes()[..len]);
+    }
+    bytes.extend(&code);
+    bytes.extend(noise(machine.into(), 5000));
+    bytes
+}
+
+/// Programs for every machine in two versions, one that is cut short, and code in a file that is none.
+pub fn programs(calls: u32) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for (name, machine, transform) in MACHINES {
+        for version in 0..2 {
+            let bytes = program(machine, transform, version, calls);
+            files.push((format!("{name} {version}"), bytes));
+        }
+    }
+    files.push(("short".to_owned(), files[6].1[..files[6].1.len() / 2 + 1].to_vec()));
+    files.push(("text".to_owned(), [&b"no head"[..], &files[0].1].concat()));
+    files
+}
+
+/// An image of programs, whose blocks share no base.
+pub fn pack_programs(options: Options, calls: u32) -> Vec<u8> {
+    let files = programs(calls);
+    let all = files.iter().map(|(name, bytes)| (&name[..], &bytes[..]));
+    pack_files(Options { sharing: None, ..options }, all)
 }
 
 /// Files of gzip and zip, by name.
