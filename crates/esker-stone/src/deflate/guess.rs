@@ -104,6 +104,14 @@ impl<'a> Guesser<'a> {
         Self { steps, ..Self::new(text, from, style) }
     }
 
+    /// The same text from its beginning in another style that finds places by as many bits, which spares the work of
+    /// linking them.
+    pub fn restyled(self, style: Style) -> Self {
+        debug_assert!(self.style.wide == style.wide && self.whole);
+        let steps = self.text.len() as u64 * STEPS_MAX;
+        Self { style, carried: None, steps, ..self }
+    }
+
     /// What is guessed of.
     pub const fn text(&self) -> &'a [u8] {
         self.text
@@ -324,6 +332,32 @@ mod tests {
                 }
             }
             assert!(found > 50, "{style:?}: only {found}");
+        }
+    }
+
+    #[test]
+    fn a_style_guesses_the_same_where_others_guessed_before() {
+        let text: Vec<u8> = (0..3000u32).flat_map(|at| (at * at % 1013).to_le_bytes()).collect();
+        let all = |guesser: &mut Guesser<'_>| -> Vec<Token> {
+            let mut at = 0;
+            std::iter::from_fn(|| {
+                let token = guesser.next(at)?;
+                at += token.len();
+                Some(token)
+            })
+            .collect()
+        };
+        let mut again = Guesser::new(&text, 0, Style::ALL[0]);
+        for style in Style::ALL {
+            again = again.restyled(style);
+            let found = all(&mut again);
+            assert_eq!(found, all(&mut Guesser::new(&text, 0, style)), "{style:?}");
+            assert_eq!(found.iter().map(|token| token.len()).sum::<usize>(), text.len());
+            // What is carried over from one place to the next is forgotten too.
+            again.wrong();
+            let found = again.search(6000, MATCH_MIN - 1);
+            assert!(found.is_some());
+            again.carried = found;
         }
     }
 

@@ -59,15 +59,10 @@ pub(super) fn style(held: &[Held], text: &[u8], most: usize) -> Style {
     let mut best = (usize::MAX, Style::ALL[0]);
     let end = tokens.iter().map(|token| token.len()).sum::<usize>() + AFTER_MAX;
     let text = text.get(..end).unwrap_or(text);
+    let mut guesser = Guesser::new(text, 0, best.1);
     for style in Style::ALL {
-        let (mut guesser, mut at, mut wrong) = (Guesser::new(text, 0, style), 0, 0);
-        for token in &tokens {
-            if guesser.next(at) != Some(*token) {
-                guesser.wrong();
-                wrong += 1;
-            }
-            at += token.len();
-        }
+        guesser = guesser.restyled(style);
+        let wrong = wrong(&mut guesser, &tokens, best.0);
         if wrong < best.0 {
             best = (wrong, style);
         }
@@ -76,6 +71,22 @@ pub(super) fn style(held: &[Held], text: &[u8], most: usize) -> Style {
         }
     }
     best.1
+}
+
+/// How many of these tokens are not what is guessed; no more than `enough` are counted.
+fn wrong(guesser: &mut Guesser<'_>, tokens: &[Token], enough: usize) -> usize {
+    let (mut at, mut wrong) = (0, 0);
+    for token in tokens {
+        if guesser.next(at) != Some(*token) {
+            guesser.wrong();
+            wrong += 1;
+            if wrong >= enough {
+                break;
+            }
+        }
+        at += token.len();
+    }
+    wrong
 }
 
 /// Describes the blocks that lie in `bits`, whose text is `own` of all text of the stream.

@@ -3,16 +3,17 @@
 //! Above: whoever packs. Below: `blocks`, `run`. Invariant: the text is what any decoder makes of the stream.
 
 use core::ops::Range;
+use std::sync::OnceLock;
 
 use super::bits::Reader;
-use super::blocks::{Block, expand, read};
+use super::blocks::{Block, Held, expand, read};
 use super::guess::Style;
 use super::run::{self, Run};
 
 /// Bytes of text that a run has in about: a block more, and it has enough.
 const RUN_TEXT: usize = 96 << 10;
 /// Tokens by which a style is chosen.
-const STYLE_TOKENS: usize = 4096;
+const STYLE_TOKENS: usize = 1024;
 
 /// Where a block begins, or the last one ends: its bit in the stream, its byte in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,10 @@ pub struct Stream<'a> {
     text: Vec<u8>,
     /// Of each block, and of the end.
     marks: Vec<Mark>,
-    style: Style,
+    /// What the first blocks hold, which says what the style is.
+    first: Vec<Held>,
+    /// That, once somebody wants to know.
+    style: OnceLock<Style>,
 }
 
 impl<'a> Stream<'a> {
@@ -50,8 +54,7 @@ impl<'a> Stream<'a> {
             // Only the first ones say what the style is.
             first.truncate(2);
             if last {
-                let style = run::style(&first, &text, STYLE_TOKENS);
-                return Some(Self { bytes, text, marks, style });
+                return Some(Self { bytes, text, marks, first, style: OnceLock::new() });
             }
         }
     }
@@ -94,6 +97,7 @@ impl<'a> Stream<'a> {
     pub fn run(&self, stretch: Range<usize>) -> Option<Run> {
         let (from, to) = (self.marks.get(stretch.start)?, self.marks.get(stretch.end)?);
         let bits = from.bit..to.bit;
-        run::describe(self.bytes, bits, &self.text, from.text..to.text, self.style)
+        let style = self.style.get_or_init(|| run::style(&self.first, &self.text, STYLE_TOKENS));
+        run::describe(self.bytes, bits, &self.text, from.text..to.text, *style)
     }
 }
