@@ -170,6 +170,43 @@ fn program() -> Vec<u8> {
 }
 
 #[test]
+fn streams_that_are_left_as_they_are_are_told() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let streams = Path::new("../esker-image/tests/streams");
+    for name in ["long.gz", "short.gz"] {
+        fs::copy(streams.join(name), tree.join(name)).unwrap();
+    }
+    let image = scratch.path("x.esker");
+    let pack = |more: &[&str]| {
+        let words = ["pack", text(&tree), "-o", text(&image), "--force"];
+        esker(words.iter().chain(more))
+    };
+    let long = "1 longer than 12.0 KiB: 52.6 KiB";
+    for (more, left, unpacked) in [
+        (&[][..], Some(long), true),
+        (&["-l", "5"], Some(long), true),
+        (&["-l", "7"], None, true),
+        (&["--unpack", "true"], None, true),
+        (&["-l", "1", "--unpack", "64K"], None, true),
+        (&["--unpack", "1K"], Some("2 longer than 1.0 KiB: 54.8 KiB"), false),
+        (&["--unpack", "false"], None, false),
+        (&["-l", "4"], None, false),
+    ] {
+        let told = done(&pack(&[more, &["--explain"]].concat()));
+        let is_left = told.contains("streams that were left as they are");
+        assert_eq!(is_left, left.is_some(), "{more:?}: {told}");
+        assert!(left.is_none_or(|left| told.contains(left)), "{more:?}: {told}");
+        assert_eq!(told.contains("streams of deflate: "), unpacked, "{more:?}: {told}");
+    }
+    let report: serde_json::Value = serde_json::from_str(&done(&pack(&["--json"]))).unwrap();
+    assert_eq!(report["left"]["long"]["streams"], 1);
+    for wrong in ["some", "0", "2T"] {
+        refused(&pack(&["--unpack", wrong]), 2, &["--unpack", wrong], &image);
+    }
+}
+
+#[test]
 fn looking_into_an_image() {
     let scratch = Scratch::new();
     let tree = small_tree(&scratch);

@@ -10,8 +10,8 @@ use esker_stone::rows::extents::Piece;
 use esker_stone::{Codec, Start};
 
 use kit::{
-    PICTURES, STREAMS, open, open_with, options, pack, pack_files, pack_sounds, pack_streams,
-    pack_versions, picture, shared,
+    PICTURES, STREAMS, open, open_with, options, pack, pack_and_tell, pack_files, pack_sounds,
+    pack_streams, pack_versions, picture, shared,
 };
 
 #[test]
@@ -207,7 +207,7 @@ fn sound_of_every_shape_is_predicted_and_read_from_anywhere() {
 
 #[test]
 fn streams_are_stored_as_their_text_and_made_again() {
-    let alone = Options { unpack: false, ..options(Codec::Zstd, 9) };
+    let alone = Options { unpack: None, ..options(Codec::Zstd, 9) };
     let right = open(pack_streams(alone)).unwrap();
     for small in [false, true] {
         let usual = options(Codec::Zstd, 9);
@@ -251,6 +251,38 @@ fn streams_are_stored_as_their_text_and_made_again() {
                 })
         );
     }
+}
+
+#[test]
+fn long_streams_stay_as_they_are_where_only_short_ones_are_unpacked() {
+    let files = || STREAMS.iter().chain(&PICTURES).copied();
+    let pack = |unpack, threads| {
+        pack_and_tell(Options { unpack, threads, ..options(Codec::Zstd, 9) }, files())
+    };
+    let (none, _) = pack(None, 2);
+    let right = open(none).unwrap();
+    let usual = Options::level(6, 1, 1 << 30).unpack;
+    let (bytes, choices) = pack(usual, 2);
+    let image = open(bytes.clone()).unwrap();
+    assert!(picture(&image).unwrap() == picture(&right).unwrap());
+    assert_eq!(verify(&image, Depth::Plain, &mut |_| {}).findings, []);
+    for (name, stream) in files() {
+        let ino = image.entry(Ino::ROOT, Name::parse(name.as_bytes()).unwrap()).unwrap().ino;
+        let places = image.places(ino, stream.len() as u64, 0, stream.len() as u64).unwrap();
+        let made = |piece: &Piece| image.block_row(piece.place.unwrap().block).unwrap().recipe > 0;
+        let long = name == "long.gz";
+        assert_eq!(places.unwrap().iter().any(made), !long, "{name}");
+    }
+    let long = STREAMS[0].1.len() as u64;
+    assert_eq!((choices.stream_max, choices.left.long.count), (usual, 1));
+    assert!((long - 40..long).contains(&choices.left.long.bytes));
+    assert!(choices.unpacked > 10_000 && choices.left.unknown.count == 0);
+    assert!(pack(usual, 1) == (bytes, choices.clone()));
+    let (_, all) = pack(Some(usize::MAX), 2);
+    assert_eq!(
+        (all.left.long.count, all.unpacked),
+        (0, choices.unpacked + choices.left.long.bytes)
+    );
 }
 
 #[test]

@@ -25,6 +25,9 @@ const GROUP_LEN_MAX: u64 = 1 << 32;
 /// The smallest and the largest page.
 const PAGE_LENS: (u64, u64) = (512, 256 << 10);
 
+/// The longest stream that can be told of.
+const STREAM_LEN_MAX: u64 = 1 << 30;
+
 /// How the image is compressed.
 #[derive(Args)]
 pub struct Making {
@@ -59,10 +62,10 @@ pub struct Making {
     /// How many threads compress [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Whether files of gzip, zip and others are stored as the text that is in them, and made again when read: from
-    /// level 5 on they are, where that is smaller
-    #[arg(long, value_name = "true|false")]
-    unpack: Option<bool>,
+    /// Whether streams in files of gzip, zip and others are stored as the text that is in them, where that is smaller,
+    /// and made again when read: all, none, or those up to a length [default: 12K at levels 5 and 6, true from 7 on]
+    #[arg(long, value_name = "true|false|SIZE")]
+    unpack: Option<String>,
 }
 
 /// What is taken in.
@@ -170,6 +173,22 @@ fn size(what: &str, text: Option<&String>, (least, most): (u64, u64)) -> Outcome
     }
 }
 
+/// The longest stream that is unpacked.
+fn longest(word: &str) -> Outcome<Option<usize>> {
+    match word {
+        "true" => Ok(Some(usize::MAX)),
+        "false" => Ok(None),
+        // Within what a machine word holds.
+        size => match parse_size(size, ram()) {
+            Ok(bytes @ 1..=STREAM_LEN_MAX) => Ok(Some(bytes as usize)),
+            _ => Err(usage(
+                format!("bad --unpack: {word}"),
+                "say true, false, or the length of the longest stream, as in 12K",
+            )),
+        },
+    }
+}
+
 impl Making {
     /// For the packer.
     pub fn options(&self, rewriting: &Rewriting) -> Outcome<Options> {
@@ -202,7 +221,9 @@ impl Making {
             let group_len = group.map_or(usual.group_len, |group| group as usize);
             options.sharing = (base_len > 0).then_some(Sharing { base_len, group_len });
         }
-        options.unpack = self.unpack.unwrap_or(options.unpack);
+        if let Some(word) = &self.unpack {
+            options.unpack = longest(word)?;
+        }
         if let Some(page) = page {
             options.page_len = page as usize;
         }

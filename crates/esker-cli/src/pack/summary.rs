@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use esker_image::pack::{CategoryUse, KindUse, Packed};
+use esker_image::pack::{Amount, CategoryUse, Choices, KindUse, Left, Packed};
 use esker_stone::hex;
 use serde_json::json;
 
@@ -61,6 +61,24 @@ fn ending(kind: &KindUse) -> String {
     if kind.kind.is_empty() { "(no ending)".to_owned() } else { format!(".{}", kind.kind) }
 }
 
+/// Which streams were left as they are, and why.
+fn left(own: &Choices) -> String {
+    let Left { long, dense, unknown, unread } = own.left;
+    let longest = format!("longer than {}", size_shown(own.stream_max.unwrap_or(0) as u64));
+    let parts = [
+        (long, longest.as_str()),
+        (dense, "whose text would not be smaller"),
+        (unknown, "by an encoder that cannot be guessed"),
+        (unread, "that cannot be read or have too much text, with what is behind them"),
+    ];
+    let told = parts
+        .iter()
+        .filter(|(amount, _)| amount.count > 0)
+        .map(|(amount, why)| format!("\n    {} {why}: {}", amount.count, size_shown(amount.bytes)));
+    let told: String = told.collect();
+    if told.is_empty() { told } else { format!("\n  streams that were left as they are:{told}") }
+}
+
 /// Why the image came out as it did.
 pub fn explained(packed: &Packed) -> String {
     let own = &packed.choices;
@@ -81,6 +99,7 @@ pub fn explained(packed: &Packed) -> String {
         let (streams, inside) = (size_shown(own.unpacked), size_shown(own.text));
         text += &format!("\n  streams of deflate: {streams}, stored as {inside} of text");
     }
+    text += &left(own);
     for part in &own.categories {
         text += &format!(
             "\n  {}: {} blocks, {} became {} (1 : {:.1}); {} predicted, {} with branches told \
@@ -121,6 +140,8 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
         let took = took.as_secs_f64();
         json!({ "path": shown(path), "seconds": took })
     };
+    let amount = |own: &Amount| json!({ "streams": own.count, "bytes": own.bytes });
+    let left = &packed.choices.left;
     let line = json!({
         "image": image.to_string_lossy(),
         "name": hex(&packed.name),
@@ -138,6 +159,12 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
         "alike": packed.choices.alike,
         "unpacked": packed.choices.unpacked,
         "unpacked_text": packed.choices.text,
+        "left": {
+            "long": amount(&left.long),
+            "dense": amount(&left.dense),
+            "unknown": amount(&left.unknown),
+            "unread": amount(&left.unread),
+        },
         "categories": packed.choices.categories.iter().map(category).collect::<Vec<_>>(),
         "kinds": packed.kinds.iter().map(kind).collect::<Vec<_>>(),
         "slowest": gathered.slowest.all.iter().map(slow).collect::<Vec<_>>(),

@@ -141,9 +141,13 @@ impl<W: Write> Data<W> {
             slots: Vec::new(),
             places: Vec::new(),
             contents: Contents::default(),
-            making: options.unpack.then(Making::default),
+            making: options.unpack.map(|_| Making::default()),
             threads,
-            choices: Choices { repeats: options.repeats, ..Choices::default() },
+            choices: Choices {
+                repeats: options.repeats,
+                stream_max: options.unpack,
+                ..Choices::default()
+            },
             saved: 0,
             stored_plain: 0,
             largest: 0,
@@ -221,7 +225,9 @@ impl<W: Write> Data<W> {
         }
         let bytes = std::mem::take(&mut file.piece);
         let mut at = 0;
-        for stream in Streams::of(&bytes, self.threads) {
+        let len_max = self.choices.stream_max.unwrap_or(0);
+        let mut streams = Streams::of(&bytes, len_max, self.threads);
+        while let Some(stream) = streams.next() {
             let start = stream.spans.first().map_or(at, |span| span.start);
             self.apart(file, &bytes[at..start])?;
             let said = Some(Category::Text);
@@ -249,6 +255,7 @@ impl<W: Write> Data<W> {
                 at = span.end;
             }
         }
+        self.choices.left.join(&streams.left);
         if at == 0 {
             file.piece = bytes;
             return Ok(false);

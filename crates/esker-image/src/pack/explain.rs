@@ -7,6 +7,53 @@ use esker_stone::rows::blocks::BlockRow;
 
 use super::category::Category;
 
+/// Streams, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Amount {
+    /// One more, of so many bytes.
+    pub(super) const fn add(&mut self, bytes: usize) {
+        self.count += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// Streams of deflate that were left as they are, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Longer than the level unpacks.
+    pub long: Amount,
+    /// A trial, or their shortness, said that their text would not be smaller.
+    pub dense: Amount,
+    /// It cannot be guessed what encoder made them.
+    pub unknown: Amount,
+    /// They cannot be read, or hold too much text: with all that is behind them in their files.
+    pub unread: Amount,
+}
+
+impl Left {
+    /// Counts those of another file too.
+    pub(super) fn join(&mut self, other: &Self) {
+        let Self { long, dense, unknown, unread } = other;
+        let all = [
+            (&mut self.long, long),
+            (&mut self.dense, dense),
+            (&mut self.unknown, unknown),
+            (&mut self.unread, unread),
+        ];
+        for (own, other) in all {
+            own.count += other.count;
+            own.bytes += other.bytes;
+        }
+    }
+}
+
 /// What packing chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
@@ -22,6 +69,10 @@ pub struct Choices {
     pub unpacked: u64,
     /// Bytes of that text.
     pub text: u64,
+    /// The longest stream that was to be unpacked; none: none was.
+    pub stream_max: Option<usize>,
+    /// Streams that were left as they are.
+    pub left: Left,
     /// What became of each kind of data that there was.
     pub categories: Vec<CategoryUse>,
 }

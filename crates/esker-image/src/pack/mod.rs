@@ -52,7 +52,7 @@ use esker_stone::{Codec, Setting};
 
 pub use category::Category;
 pub use data::Incoming;
-pub use explain::{CategoryUse, Choices};
+pub use explain::{Amount, CategoryUse, Choices, Left};
 pub use from_view::{Guide, copy, copy_adopted, copy_into, xattrs};
 pub use kinds::KindUse;
 pub use packer::{Packed, Packer};
@@ -76,8 +76,8 @@ pub struct Options {
     pub alike: bool,
     /// What blocks share, if like is beside like.
     pub sharing: Option<Sharing>,
-    /// Whether streams of deflate are stored as their text.
-    pub unpack: bool,
+    /// The longest stream of deflate that is stored as its text; none: none is.
+    pub unpack: Option<usize>,
     /// Plain bytes of a page, in about.
     pub page_len: usize,
     /// Which times are kept.
@@ -136,8 +136,9 @@ type Before = (Option<usize>, bool, Option<Sharing>);
 
 /// The least length of blocks that would share something, if they do not.
 const ORDERED_LEN: usize = 8 << 20;
-/// From this level on streams are unpacked.
-const UNPACK: usize = 5;
+/// From this level on short streams are unpacked, and from that on all.
+const UNPACK_SHORT: usize = 5;
+const UNPACK_ALL: usize = 7;
 
 /// The level that is taken if none is given.
 pub const LEVEL: usize = 6;
@@ -159,7 +160,11 @@ impl Options {
             repeats,
             alike,
             sharing,
-            unpack: level >= UNPACK,
+            unpack: match level {
+                0..UNPACK_SHORT => None,
+                UNPACK_SHORT..UNPACK_ALL => Some(unpack::SHORT_MAX),
+                _ => Some(usize::MAX),
+            },
             page_len: PAGE_LEN,
             times: Times::Content,
             threads,

@@ -9,7 +9,12 @@ use std::borrow::Cow;
 use esker_stone::deflate::{Run, Stream};
 
 use super::category::TRIAL;
+use super::explain::Left;
 
+/// Streams up to this length are unpacked where an image shall also be quick to pack and to read. An encoder knows no
+/// more than 32 KiB of text, so the shorter a stream, the more do others that are like it say; what making it again
+/// costs goes by its length. docs/benchmarks.md has what each length gains.
+pub(super) const SHORT_MAX: usize = 12 << 10;
 /// Most bytes of a file that is looked into.
 pub(super) const FILE_MAX: usize = 16 << 20;
 /// Most bytes of text of all streams of a file.
@@ -186,15 +191,20 @@ pub(super) struct Streams<'a> {
     is_pack: bool,
     /// Bytes of text that may still come.
     room: usize,
+    /// Streams that are longer stay as they are.
+    len_max: usize,
     threads: usize,
+    /// What was left as it is so far.
+    pub left: Left,
 }
 
 impl<'a> Streams<'a> {
-    pub fn of(bytes: &'a [u8], threads: usize) -> Self {
+    pub fn of(bytes: &'a [u8], len_max: usize, threads: usize) -> Self {
         let room = bytes.len().saturating_mul(TEXT_RATIO_MAX);
         let is_pack = bytes.starts_with(&PACK);
         let at = if is_pack { PACK_LEN } else { 0 };
-        Self { bytes, at, is_pack, room: room.min(TEXT_MAX), threads }
+        let (room, left) = (room.min(TEXT_MAX), Left::default());
+        Self { bytes, at, is_pack, room, len_max, threads, left }
     }
 
     fn next_spans(&self) -> Option<Vec<Range<usize>>> {
@@ -203,6 +213,25 @@ impl<'a> Streams<'a> {
             return Some(std::iter::once(start..self.bytes.len()).collect());
         }
         next_head(self.bytes, self.at)
+    }
+
+    /// What makes a stream again, if it is worth it; if not, that is counted.
+    fn runs(&mut self, stream: &Stream<'_>) -> Option<Vec<Run>> {
+        let len = stream.len();
+        let why = if len > self.len_max {
+            &mut self.left.long
+        } else if len < STREAM_MIN || !promises(stream) {
+            &mut self.left.dense
+        } else {
+            let made = |runs: &Vec<Run>| runs.iter().map(|run| run.bytes.len()).sum::<usize>();
+            let found = runs(stream, self.threads).filter(|runs| made(runs) == len);
+            if found.is_some() {
+                return found;
+            }
+            &mut self.left.unknown
+        };
+        why.add(len);
+        None
     }
 }
 
@@ -220,15 +249,16 @@ impl<'a> Iterator for Streams<'a> {
                 }
             };
             // Where one ends cannot be told if it cannot be read.
-            let stream = Stream::open(&bytes, self.room)?;
-            let (spans, len) = (cut(spans, stream.len()), stream.len());
+            let Some(stream) = Stream::open(&bytes, self.room) else {
+                self.left.unread.add(bytes.len());
+                return None;
+            };
+            let spans = cut(spans, stream.len());
             self.at = spans.last()?.end + if self.is_pack { ADLER_LEN } else { 0 };
             self.room -= stream.text().len();
-            let worth = len >= STREAM_MIN && promises(&stream);
-            let runs = if worth { runs(&stream, self.threads) } else { None };
+            let runs = self.runs(&stream);
             let text = stream.into_text();
-            let made = |runs: &Vec<Run>| runs.iter().map(|run| run.bytes.len()).sum::<usize>();
-            if let Some(runs) = runs.filter(|runs| made(runs) == len) {
+            if let Some(runs) = runs {
                 return Some(Unpacked { spans, bytes, text, runs });
             }
         }
@@ -264,6 +294,7 @@ fn runs(stream: &Stream<'_>, threads: usize) -> Option<Vec<Run>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::explain::Amount;
     use super::*;
 
     /// A stream with one block of stored bytes.
@@ -289,7 +320,7 @@ mod tests {
         plain.extend([9; 200]);
         let between = [&gzip[..], &plain[..], &zip[..]].concat();
         for twice in [[&gzip[..], &gzip[..]].concat(), [&gzip[..], &zip[..]].concat(), between] {
-            let found: Vec<_> = Streams::of(&twice, 2).collect();
+            let found: Vec<_> = Streams::of(&twice, usize::MAX, 2).collect();
             assert_eq!(found.len(), 2);
             assert_eq!(found[0].spans.first(), Some(&(from..gzip.len() - 8)));
             assert!(found.iter().all(|own| own.text == text && own.runs.len() == 1));
@@ -316,17 +347,21 @@ mod tests {
         let data = [b"\x78\x9c", &stream[..], b"adle"].concat();
         for (chunk, spans) in [(9000, 1), (100, data.len().div_ceil(100)), (1604, 2)] {
             let png = png(&data, chunk);
-            let found: Vec<_> = Streams::of(&png, 1).collect();
+            let found: Vec<_> = Streams::of(&png, usize::MAX, 1).collect();
             assert_eq!(found.len(), 1, "{chunk}");
             let own = found[0].spans.iter().flat_map(|span| &png[span.clone()]);
             assert!(own.copied().collect::<Vec<_>>() == stream && found[0].text == text);
             assert!(found[0].spans.len().abs_diff(spans) <= 1);
             // Cut short anywhere, it leads nowhere, and never beyond the end.
             for at in 0..png.len() - 16 - 4 - 8 {
-                assert_eq!(Streams::of(&png[..at], 1).count(), 0);
+                assert_eq!(Streams::of(&png[..at], usize::MAX, 1).count(), 0);
             }
         }
-        assert_eq!(Streams::of(&png(&data, 1), 1).count(), 0, "a head of zlib in two pieces");
+        assert_eq!(
+            Streams::of(&png(&data, 1), usize::MAX, 1).count(),
+            0,
+            "a head of zlib in two pieces"
+        );
         let long = [b"\x78\x9c", &[0; 70_000][..]].concat();
         assert_eq!(png_chunks(&png(&long, 10)), None, "too many");
     }
@@ -347,33 +382,59 @@ mod tests {
         }
         pack.extend([7; OBJECT_NAME_LEN]);
         assert!(begins(&pack));
-        let found: Vec<_> = Streams::of(&pack, 1).collect();
+        let found: Vec<_> = Streams::of(&pack, usize::MAX, 1).collect();
         assert_eq!(found.iter().map(|own| own.spans[0].start).collect::<Vec<_>>(), starts);
         assert!(found.iter().all(|own| own.text == text));
         for at in 0..pack.len() {
             let whole = starts.iter().filter(|&&start| start + text.len() + 5 <= at).count();
-            assert_eq!(Streams::of(&pack[..at], 1).count(), whole);
+            assert_eq!(Streams::of(&pack[..at], usize::MAX, 1).count(), whole);
         }
         for kind in [0x00, 0x50] {
             pack[PACK_LEN] = kind;
-            assert_eq!(Streams::of(&pack, 1).count(), 0, "no such kind");
+            assert_eq!(Streams::of(&pack, usize::MAX, 1).count(), 0, "no such kind");
         }
         pack[PACK_LEN..].fill(0xff);
-        assert_eq!(Streams::of(&pack, 1).count(), 0, "a number without an end");
+        assert_eq!(Streams::of(&pack, usize::MAX, 1).count(), 0, "a number without an end");
+    }
+
+    #[test]
+    fn what_is_left_as_it_is_is_counted_and_what_is_behind_it_found() {
+        let gzip = |text: &[u8]| {
+            let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3];
+            [&head[..], &stored(text), &[7; 8]].concat()
+        };
+        let text = b"the same words, ".repeat(100);
+        let (short, long) = (gzip(&text), gzip(&text.repeat(2)));
+        let (tiny, whole) = (gzip(b"nothing"), short.len() - 18);
+        // Its only block is of no kind that there is.
+        let broken = [&GZIP[..], &[0, 0, 0, 0, 0, 2, 3, 7, 9, 9]].concat();
+        let all = [&long[..], &tiny, &short, &broken].concat();
+        let mut streams = Streams::of(&all, whole, 2);
+        let found: Vec<_> = streams.by_ref().collect();
+        assert!(found.len() == 1 && found[0].text == text);
+        let one = |bytes: usize| Amount { count: 1, bytes: bytes as u64 };
+        let (long, dense, unread) = (one(long.len() - 18), one(tiny.len() - 18), one(3));
+        assert_eq!(streams.left, Left { long, dense, unread, ..Left::default() });
+        let mut shorter = Streams::of(&short, whole - 1, 2);
+        assert!(shorter.next().is_none());
+        assert_eq!(shorter.left, Left { long: one(whole), ..Left::default() });
+        let mut twice = shorter.left;
+        twice.join(&streams.left);
+        assert_eq!((twice.long.count, twice.dense, twice.unread), (2, dense, unread));
     }
 
     #[test]
     fn hostile_heads_lead_nowhere() {
         let right = [&GZIP[..], &[0xff, 1, 2, 3, 4, 5, 6, 2, 0, 9, 9, b'n', 0, b'c', 0]].concat();
         for at in 0..right.len() {
-            assert_eq!(Streams::of(&right[..at], 1).count(), 0);
+            assert_eq!(Streams::of(&right[..at], usize::MAX, 1).count(), 0);
         }
         let zip = [&ZIP[..], &[0xff; 40]].concat();
-        assert_eq!(Streams::of(&zip, 1).count(), 0);
-        assert_eq!(Streams::of(&[], 1).count(), 0);
+        assert_eq!(Streams::of(&zip, usize::MAX, 1).count(), 0);
+        assert_eq!(Streams::of(&[], usize::MAX, 1).count(), 0);
         for len in [0u32, 1, 2, 3, 0x7fff_ffff, u32::MAX] {
             let png = [&PNG[..], &len.to_be_bytes(), b"IDAT\x78\x9c"].concat();
-            assert_eq!(Streams::of(&png, 1).count(), 0);
+            assert_eq!(Streams::of(&png, usize::MAX, 1).count(), 0);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use esker::store::{Flow, View};
 use esker::{Attr, Cursor, Error, Flags, Ino, Kind, Time, XattrName};
-use esker_image::pack::{Incoming, Meta, NodeId, Options, Packer, Sharing, Times};
+use esker_image::pack::{Choices, Incoming, Meta, NodeId, Options, Packer, Sharing, Times};
 use esker_image::{Cache, Image, Source};
 use esker_stone::{Codec, Setting, Start, Transform};
 
@@ -57,7 +57,7 @@ pub fn options(codec: Codec, level: i32) -> Options {
         block_len: 64 << 10,
         repeats: Some(1024),
         alike: true,
-        unpack: true,
+        unpack: Some(usize::MAX),
         sharing: Some(Sharing { base_len: 32 << 10, group_len: 256 << 10 }),
         page_len: 512,
         times: Times::All,
@@ -267,12 +267,21 @@ pub fn pack_files<'a>(
     options: Options,
     files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
 ) -> Vec<u8> {
+    pack_and_tell(options, files).0
+}
+
+/// The same, and what was chosen.
+pub fn pack_and_tell<'a>(
+    options: Options,
+    files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> (Vec<u8>, Choices) {
     let root = meta(Kind::Directory, 0o755);
     let mut packer = Packer::new(Output::new(Vec::new()), root, options).unwrap();
     for (name, bytes) in files {
         file(&mut packer, NodeId::ROOT, name.as_bytes(), &[Ok(bytes)]);
     }
-    packer.finish().unwrap().0.into_inner()
+    let (output, packed) = packer.finish().unwrap();
+    (output.into_inner(), packed.choices)
 }
 
 /// An image with streams of deflate, and with what looks like them.

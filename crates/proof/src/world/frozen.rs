@@ -66,7 +66,7 @@ pub fn pack(model: &Model, codec: Setting) -> Result<Vec<u8>, String> {
         block_len: BLOCK_LEN,
         repeats: Some(1024),
         alike: true,
-        unpack: true,
+        unpack: Some(usize::MAX),
         sharing: Some(Sharing { base_len: BLOCK_LEN, group_len: 4 * BLOCK_LEN }),
         page_len: PAGE_LEN,
         times: Times::All,
