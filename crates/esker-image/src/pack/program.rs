@@ -260,6 +260,19 @@ mod tests {
 
     /// Of each kind one whose code lies at 8192, 5000 bytes long, with other parts beside it.
     fn all() -> Vec<(Machine, Vec<u8>)> {
+        let [wide, narrow] = linked();
+        let [pe, mach] = others();
+        vec![
+            (Machine::X86, wide),
+            (Machine::Arm, narrow),
+            (Machine::Riscv, object()),
+            (Machine::Arm64, pe),
+            (Machine::Arm64, mach),
+            (Machine::X86, old()),
+        ]
+    }
+
+    fn linked() -> [Vec<u8>; 2] {
         let wide = head(
             b"\x7fELF\x02\x01\x01",
             &[
@@ -294,7 +307,11 @@ mod tests {
                 (52 + 24, 5, 4),
             ],
         );
-        let object = head(
+        [wide, narrow]
+    }
+
+    fn object() -> Vec<u8> {
+        head(
             b"\x7fELF\x02\x01\x01",
             &[
                 (16, 1, 2),
@@ -310,7 +327,10 @@ mod tests {
                 (128 + 24, 8192, 8),
                 (128 + 32, 5000, 8),
             ],
-        );
+        )
+    }
+
+    fn others() -> [Vec<u8>; 2] {
         let pe = head(
             b"MZ",
             &[
@@ -343,7 +363,11 @@ mod tests {
                 (200 + 48, 20_000, 4),
             ],
         );
-        let old = head(
+        [pe, mach]
+    }
+
+    fn old() -> Vec<u8> {
+        head(
             &0xfeed_faceu32.to_le_bytes(),
             &[
                 (4, 7, 4),
@@ -355,16 +379,7 @@ mod tests {
                 (84 + 40, 8192, 4),
                 (84 + 56, 0x8000_0400, 4),
             ],
-        );
-        let machines = [
-            Machine::X86,
-            Machine::Arm,
-            Machine::Riscv,
-            Machine::Arm64,
-            Machine::Arm64,
-            Machine::X86,
-        ];
-        machines.into_iter().zip([wide, narrow, object, pe, mach, old]).collect()
+        )
     }
 
     /// Two programs in one file, one for each machine.
