@@ -1,5 +1,5 @@
-//! Hostile files, packed: whatever files of gzip, zip, PNG, packs of git, sound and programs say of themselves, packing them
-//! ends, takes no more memory than it may, and the image gives back what was packed, byte by byte.
+//! Hostile files, packed: whatever files of gzip, zip, PNG, packs of git, sound and programs say of themselves,
+//! packing them ends, takes no more memory than it may, and the image gives back what was packed, byte by byte.
 //!
 //! `ESKER_CASES` says how many images (200), `ESKER_SEED` with which to begin: a failure tells its own.
 

@@ -1,5 +1,5 @@
-//! Transforms of any bytes: what is made of them is as long, and they come out of it again, at every length and wherever
-//! code begins in its block.
+//! Transforms of any bytes: what is made of them is as long, and they come out of it again, at every length and
+//! wherever code begins in its block.
 
 use esker_stone::Transform;
 use proptest::prelude::*;

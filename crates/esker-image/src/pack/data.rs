@@ -388,8 +388,8 @@ impl<W: Write> Data<W> {
         self.take_apart(file, &bytes[at..], file.said, 0)
     }
 
-    /// Takes bytes apart into what is new and what was there before. They may be said to be something, and lie at `from`
-    /// in what is.
+    /// Takes bytes apart into what is new and what was there before. They may be said to be something, and lie at
+    /// `from` in what is.
     fn take_apart(
         &mut self,
         file: &mut Incoming,

@@ -1,4 +1,5 @@
-//! Programs and libraries: what the heads of ELF, PE and Mach-O files say of where their code lies, and for which machine.
+//! Programs and libraries: what the heads of ELF, PE and Mach-O files say of where their code lies, and for which
+//! machine.
 //!
 //! Above: `data`. Invariant: whatever a head says, it decides only what is tried; however much it says, a bounded part
 //! of it is looked at.
