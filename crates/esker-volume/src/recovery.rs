@@ -62,12 +62,12 @@ fn any(device: &impl Device) -> Result<Superblock> {
         for step in 0..SUPERBLOCKS_MAX {
             match superblock_at(device, at + step * SUPERBLOCK_STEP) {
                 Ok(found) if at == 0 || found.segment_len == at => return Ok(found),
-                Err(error @ Error::Stone(_)) => return Err(error),
                 // It is small.
                 Err(Error::Device(Fault::OutOfRange)) => {}
                 Err(error) => {
                     let told = first.get_or_insert(error);
-                    if matches!(error, Error::Device(_)) {
+                    // One that is refused may be older than those that are not.
+                    if matches!(error, Error::Device(_) | Error::Stone(_)) {
                         *told = error;
                     }
                 }
@@ -91,6 +91,7 @@ pub(crate) fn newest(device: &impl Device) -> Result<(Found, u64)> {
         return Err(Damage::Shortened.into());
     }
     let (mut best, mut proven): (Option<Found>, _) = (None, 0);
+    let mut refused: Option<(u64, Error)> = None;
     let mut bytes = vec![0; (one.steps() * SUPERBLOCK_STEP) as usize];
     for number in 0..one.homes() {
         if let Err(error) = device.read(u64::from(number) * one.segment_len, &mut bytes) {
@@ -102,7 +103,16 @@ pub(crate) fn newest(device: &impl Device) -> Result<(Found, u64)> {
         let units = bytes.chunks(one.unit as usize);
         proven = units.fold(proven, |proven, unit| told(unit, &one.uuid).max(proven));
         for (step, bytes) in (0..).zip(bytes.chunks(SUPERBLOCK_STEP as usize)) {
-            let Ok(found) = Superblock::parse(bytes) else { continue };
+            let found = match Superblock::parse(bytes) {
+                Ok(found) => found,
+                Err(error @ Error::Stone(_)) => {
+                    let own = Superblock::whole(bytes).filter(|found| found.uuid == one.uuid);
+                    let own = own.map(|found| (found.generation, error));
+                    refused = own.into_iter().chain(refused).max_by_key(|own| own.0);
+                    continue;
+                }
+                Err(_) => continue,
+            };
             let same = found.uuid == one.uuid && found.segment_len == one.segment_len;
             let newer = best.as_ref().is_none_or(|(best, _)| best.generation < found.generation);
             if same && newer {
@@ -110,7 +120,12 @@ pub(crate) fn newest(device: &impl Device) -> Result<(Found, u64)> {
             }
         }
     }
-    best.map(|best| (best, proven)).ok_or_else(|| Damage::NoVolume.into())
+    let (found, home) = best.ok_or(Damage::NoVolume)?;
+    // What a newer version wrote since counts, and is not understood.
+    match refused {
+        Some((generation, error)) if generation > found.generation => Err(error),
+        _ => Ok(((found, home), proven)),
+    }
 }
 
 /// A part that was found.

@@ -133,18 +133,15 @@ impl<D: Device> Settling<'_, D> {
         let volume = self.volume;
         let mut head = self.log.head(volume.shape.uuid, (volume.now)());
         (head.segment, head.at, head.kind) = (segment, at, TABLES);
-        (head.before, head.sequence) = (0, self.log.sequence);
+        // Whoever finds it without the page above knows what it is, and as of when.
+        (head.before, head.sequence) = (holds.before, holds.sequence);
+        head.set_rows(&holds.top);
         head.first_slot = 0;
         let len = volume.padded(part.len());
         let parity_len = volume.parity_len(len);
         volume.counts.add(Count::Tables, part.len() as u64);
         volume.counts.add(Count::Padding, len - part.len() as u64);
         volume.counts.add(Count::Parity, parity_len);
-        if volume.shape.copies > 1 {
-            // Whoever finds it without the page above knows what it is, and as of when.
-            (head.before, head.sequence) = (holds.before, holds.sequence);
-            head.set_rows(&holds.top);
-        }
         part.resize(len as usize);
         head.seal(&mut part);
         self.log.tables = Some((physical, at + len + parity_len));

@@ -119,18 +119,21 @@ impl Superblock {
         Self { checksum, ..*self }.encode()
     }
 
+    /// From its bytes, if they are as they were written; of whatever version.
+    pub(crate) fn whole(bytes: &[u8]) -> Option<Self> {
+        let block = Self::decode(bytes)?;
+        let counts = block.magic == MAGIC
+            && block.end == END
+            && checksum(bytes.get(..CHECKED_LEN)?) == block.checksum;
+        counts.then_some(block)
+    }
+
     /// From its bytes.
     ///
     /// # Errors
     /// `NoVolume` when it does not count; `Unsupported`; `Superblock` when its numbers contradict each other.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        let block = Self::decode(bytes).ok_or(Damage::NoVolume)?;
-        let counts = block.magic == MAGIC
-            && block.end == END
-            && checksum(&bytes[..CHECKED_LEN]) == block.checksum;
-        if !counts {
-            return Err(Damage::NoVolume.into());
-        }
+        let block = Self::whole(bytes).ok_or(Damage::NoVolume)?;
         let Self { version, home, checksums, .. } = block;
         let incompatible = block.incompatible & !KNOWN;
         let claims = Claims { version, home, incompatible, checksums };
