@@ -14,6 +14,7 @@ use crate::differences::{Difference, Moment, Rows, differences};
 use crate::error::{Damage, Error, Result};
 use crate::limits::INLINE_LEN;
 use crate::merge::Row;
+use crate::moment::TRIES;
 use crate::recent::END;
 use crate::snapshots::SnapshotError;
 use crate::stack::Stack;
@@ -350,6 +351,43 @@ impl<D: Device> Both<'_, D> {
 }
 
 impl<D: Device> Volume<D> {
+    /// What changed from a snapshot until another one, or until now, and how many bytes become free when the first is
+    /// deleted; while others write.
+    ///
+    /// # Errors
+    /// `Missing`; `NoRoom` when others wrote where that was looked for; what looking meets.
+    pub fn changes_meanwhile(
+        &self,
+        from: &str,
+        to: Option<&str>,
+    ) -> std::result::Result<(Changes, u64), SnapshotError> {
+        for _ in 0..TRIES {
+            let moment = self.moment(&|_| true, false);
+            let found = moment.view.changes_since(from, to);
+            if moment.is_kept() {
+                return found;
+            }
+        }
+        Err(SnapshotError::NoRoom)
+    }
+
+    /// The same. Nothing is committed meanwhile.
+    ///
+    /// # Errors
+    /// `Missing`; what looking meets.
+    pub fn changes_since(
+        &self,
+        from: &str,
+        to: Option<&str>,
+    ) -> std::result::Result<(Changes, u64), SnapshotError> {
+        let own = self.snapshot(from)?;
+        let moments = (Moment::Snapshot(from), to.map_or(Moment::Now, Moment::Snapshot));
+        let changes = self.changes(moments)?;
+        let held = self.held_by_snapshots()?;
+        let held = held.iter().find(|(row, _)| row.name == own.name);
+        Ok((changes, held.map_or(0, |(_, held)| held.blocks + held.tables)))
+    }
+
     /// What changed from the first moment to the second. Nothing is committed meanwhile.
     ///
     /// # Errors

@@ -7,15 +7,14 @@ use std::process::Command;
 
 use clap::{Args, Subcommand};
 use esker_volume::rules::date;
-use esker_volume::{Changed, How};
 use serde_json::{Value, json};
 
 use super::say;
-use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
+use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::units::size_shown;
 use crate::volumes::base::Given;
 use crate::volumes::is_volume;
-use crate::volumes::snapshots::{self, Edit, Request, change_shown, offline, online, rollback};
+use crate::volumes::snapshots::{Edit, Request, offline, online, rollback};
 
 /// Keep what a volume is like under a name, and look at it later.
 ///
@@ -173,30 +172,39 @@ impl Snapshot {
 
 /// Tells what changed.
 fn diff(target: &Target, from: &str, to: Option<&str>) -> Outcome {
-    let (changes, freed) = snapshots::diff((&target.path, &target.given.bases), from, to)?;
-    for Changed { path, how } in &changes.all {
-        let ((letter, word), path) = (change_shown(how), shown(path));
-        let before = if let How::Renamed(before) = how { Some(shown(before)) } else { None };
-        match (target.json, before) {
-            (true, None) => say(&json!({ "path": path, "change": word }).to_string()),
+    let mut told = ask(target, Request::Diff(from, to))?;
+    let bytes = |key: &str| told[key].as_u64().unwrap_or(0);
+    let [before, after, freed, unlisted] = ["before", "after", "freed", "unlisted"].map(bytes);
+    let rows = told["all"].take();
+    for row in rows.as_array().into_iter().flatten() {
+        let text = |key: &str| row[key].as_str().unwrap_or_default();
+        let (path, letter, from) = (text("path"), text("letter"), row["from"].as_str());
+        match (target.json, from) {
+            (true, None) => say(&json!({ "path": path, "change": text("change") }).to_string()),
             (true, Some(from)) => {
-                say(&json!({ "path": path, "change": word, "from": from }).to_string());
+                let told = json!({ "path": path, "change": text("change"), "from": from });
+                say(&told.to_string());
             }
             (false, None) => say(&format!("{letter} {path}")),
             (false, Some(from)) => say(&format!("{letter} {from} -> {path}")),
         }
     }
-    let (before, after) = (changes.before, changes.after);
+    let count = told["changes"].as_u64().unwrap_or(0);
     if target.json {
-        let count = changes.all.len();
-        let told = json!({ "changes": count, "before": before, "after": after, "freed": freed });
+        let told = json!({
+            "changes": count, "unlisted": unlisted,
+            "before": before, "after": after, "freed": freed,
+        });
         say(&told.to_string());
-    } else if !changes.all.is_empty() {
+    } else if count > 0 {
+        if unlisted > 0 {
+            say(&format!("and {unlisted} more; unmounted, the volume tells of all"));
+        }
         let (before, after) = (size_shown(before), size_shown(after));
         say(&format!("{before} of content is only in {from}, {after} only in what came after it"));
         say(&format!("deleting {from} gives back {}", size_shown(freed)));
     }
-    let same = changes.all.is_empty();
+    let same = count == 0;
     if same { Ok(()) } else { Err(Failure { exit: Exit::Different, text: String::new() }) }
 }
 

@@ -22,7 +22,7 @@ use super::{Writable, failure};
 use crate::failure::{Exit, Failure, Outcome, shown};
 
 /// Bytes of findings, or of paths, that one answer holds.
-const TEXTS_LEN_MAX: usize = 2 << 20;
+pub const TEXTS_LEN_MAX: usize = 2 << 20;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,9 +12,10 @@ use esker_stone::rows::snapshots::{SnapshotRow, is_name};
 use esker_volume::device::FileDevice;
 use esker_volume::rules::{Rule, RuleError, Rules};
 use esker_volume::snapshots::Held;
-use esker_volume::{Changes, Error, How, Moment, SNAPSHOTS, Snapped, SnapshotError, Volume};
+use esker_volume::{Changed, Changes, Error, How, SNAPSHOTS, Snapped, SnapshotError, Volume};
 use serde_json::{Value, json};
 
+use super::care::TEXTS_LEN_MAX;
 use super::{Writable, failure, is_volume};
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
 
@@ -29,6 +30,8 @@ pub enum Request<'a> {
     Delete(&'a str),
     /// Change the rules, and tell of them.
     Rules(Edit),
+    /// Tell what changed since one, until another one or now.
+    Diff(&'a str, Option<&'a str>),
 }
 
 /// What is to change of rules.
@@ -83,6 +86,7 @@ impl<'a> Request<'a> {
             Self::Rules(Edit { add, remove, largest }) => {
                 json!({ "snapshot": "rules", "add": add, "remove": remove, "largest": largest })
             }
+            Self::Diff(from, to) => json!({ "snapshot": "diff", "name": from, "to": to }),
         }
     }
 
@@ -93,6 +97,7 @@ impl<'a> Request<'a> {
             "list" => Some(Self::List),
             "delete" => name().map(Self::Delete),
             "rules" => Edit::read(message).map(Self::Rules),
+            "diff" => name().map(|from| Self::Diff(from, message["to"].as_str())),
             _ => None,
         }
     }
@@ -153,12 +158,38 @@ fn ruled(path: &Path, volume: &Volume<FileDevice>, edit: &Edit) -> Outcome<Value
 /// Makes or deletes the snapshot of a name.
 type Does<'a> = &'a dyn Fn(&str) -> Result<(), SnapshotError>;
 
-/// Does what is asked of a volume; `create` makes one, `delete` deletes it, with whatever has to be written before.
+/// Tells what changed since a snapshot.
+type Compares<'a> = &'a dyn Fn(&str, Option<&str>) -> Result<(Changes, u64), SnapshotError>;
+
+/// What changed, and how many bytes become free, at most so many bytes of it; the others are counted.
+fn compared((changes, freed): &(Changes, u64), most: usize) -> Value {
+    let (mut rows, mut len) = (Vec::new(), 0);
+    for Changed { path, how } in &changes.all {
+        let before = if let How::Renamed(before) = how { Some(shown(before)) } else { None };
+        let (path, (letter, word)) = (shown(path), change_shown(how));
+        len += path.len() + before.as_ref().map_or(0, String::len);
+        if len > most {
+            break;
+        }
+        rows.push(json!({ "path": path, "letter": letter, "change": word, "from": before }));
+    }
+    json!({
+        "changes": changes.all.len(),
+        "unlisted": changes.all.len() - rows.len(),
+        "all": rows,
+        "before": changes.before,
+        "after": changes.after,
+        "freed": freed,
+    })
+}
+
+/// Does what is asked of a volume; `create` makes one, `delete` deletes it, `compare` compares it, with whatever has to
+/// be written before.
 fn answer(
     path: &Path,
     volume: &Volume<FileDevice>,
     request: Request<'_>,
-    (create, delete): (Does<'_>, Does<'_>),
+    (create, delete, compare): (Does<'_>, Does<'_>, Compares<'_>),
 ) -> Outcome<Value> {
     match request {
         Request::Create(name) => {
@@ -171,20 +202,29 @@ fn answer(
             Ok(json!({ "deleted": name }))
         }
         Request::Rules(edit) => ruled(path, volume, &edit),
+        Request::Diff(from, to) => {
+            let missing = |name: &&str| volume.snapshot(name).is_err();
+            let named = [Some(from), to].into_iter().flatten().find(missing).unwrap_or(from);
+            let found = compare(from, to).map_err(|error| refused(path, named, error))?;
+            Ok(compared(&found, if volume.is_writable() { TEXTS_LEN_MAX } else { usize::MAX }))
+        }
     }
 }
 
 /// The same of a volume that nobody has mounted.
 pub fn offline(path: &Path, bases: &[PathBuf], request: Request<'_>) -> Outcome<Value> {
     let write = match &request {
-        Request::List => false,
+        Request::List | Request::Diff(..) => false,
         Request::Rules(edit) => !edit.is_empty(),
         Request::Create(_) | Request::Delete(_) => true,
     };
     let options = super::opening(path, write, &crate::options::Options::parse(&[], 1 << 30)?);
     let volume = super::open_over(path, bases, options)?;
-    let does: (Does<'_>, Does<'_>) =
-        (&|name| volume.create_snapshot(name), &|name| volume.delete_snapshot(name));
+    let does: (Does<'_>, Does<'_>, Compares<'_>) = (
+        &|name| volume.create_snapshot(name),
+        &|name| volume.delete_snapshot(name),
+        &|from, to| volume.changes_since(from, to),
+    );
     let done = answer(path, &volume, request, does);
     if write {
         // All is safe without it.
@@ -221,26 +261,8 @@ pub fn rollback(
     done.map(|()| json!({ "now": name, "kept": keep }))
 }
 
-/// What changed since a snapshot, until another one or now; and how many bytes become free when it is deleted.
-pub fn diff(
-    (path, bases): (&Path, &[PathBuf]),
-    from: &str,
-    to: Option<&str>,
-) -> Outcome<(Changes, u64)> {
-    not_mounted(path, "snapshots of a mounted volume are not compared")?;
-    let volume = super::look_over(path, bases)?;
-    for name in [Some(from), to].into_iter().flatten() {
-        volume.snapshot(name).map_err(|error| refused(path, name, error))?;
-    }
-    let moments = (Moment::Snapshot(from), to.map_or(Moment::Now, Moment::Snapshot));
-    let changes = volume.changes(moments).map_err(|error| refused(path, from, error))?;
-    let held = volume.held_by_snapshots().map_err(|error| failure(path, &error))?;
-    let own = held.iter().find(|(row, _)| row.name == from.as_bytes());
-    Ok((changes, own.map_or(0, |(_, held)| held.blocks + held.tables)))
-}
-
 /// The letter and the word for what changed.
-pub const fn change_shown(how: &How) -> (char, &'static str) {
+const fn change_shown(how: &How) -> (char, &'static str) {
     match how {
         How::Removed => ('-', "gone"),
         How::Added => ('+', "new"),
@@ -253,7 +275,8 @@ pub const fn change_shown(how: &How) -> (char, &'static str) {
 
 /// The same of the volume that is mounted where this path lies.
 pub fn online(path: &Path, request: Request<'_>) -> Outcome<Value> {
-    super::ask::ask(path, &request.message(), matches!(request, Request::Create(_)))
+    let handed_over = matches!(request, Request::Create(_) | Request::Diff(_, None));
+    super::ask::ask(path, &request.message(), handed_over)
 }
 
 /// Answers for a volume that is mounted.
@@ -275,8 +298,16 @@ impl Desk {
         let gone = || Failure::at(Exit::Failed, "not mounted any more", &self.path, "");
         let fs = self.fs.upgrade().ok_or_else(gone)?;
         let home = fs.store();
-        let does: (Does<'_>, Does<'_>) =
-            (&|name| home.create_snapshot(name), &|name| home.delete_snapshot(name));
+        let does: (Does<'_>, Does<'_>, Compares<'_>) = (
+            &|name| home.create_snapshot(name),
+            &|name| home.delete_snapshot(name),
+            &|from, to| {
+                if to.is_none() {
+                    home.write()?;
+                }
+                home.volume().changes_meanwhile(from, to)
+            },
+        );
         answer(&self.path, home.volume(), request, does)
     }
 }
