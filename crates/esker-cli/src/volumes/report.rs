@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn features_have_names_or_numbers() {
         assert!(features(0, &INCOMPATIBLE).is_empty());
-        assert_eq!(features(1 | 1 << 5 | 1 << 63, &INCOMPATIBLE), ["snapshots", "bit 5", "bit 63"]);
+        assert_eq!(features(1 | 1 << 6 | 1 << 63, &INCOMPATIBLE), ["snapshots", "bit 6", "bit 63"]);
         let all = json!({ "compatible": ["bit 3"], "incompatible": ["snapshots", "bit 6"] });
         assert_eq!(features_shown(&all), "snapshots, bit 6 (incompatible); bit 3 (compatible)");
     }
