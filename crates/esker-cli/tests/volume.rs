@@ -316,6 +316,24 @@ fn umount8_and_sync1_of_a_block_device_wait() {
     assert!(umount.success() && shows("unmounted"));
 }
 
+/// umount(8) of a volume in a file does not wait until all is written: whoever opens the volume then does.
+#[test]
+fn who_comes_after_umount8_waits() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["mnt"]);
+    let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
+    succeeds(&["mkfs", &disk, "--size", "64M"]);
+    succeeds(&["mount", &disk, &mnt]);
+    for number in 0..8u8 {
+        fs::write(format!("{mnt}/f{number}"), vec![number; 1 << 20]).expect("written");
+    }
+    let status = Command::new("umount").arg(&mnt).status().expect("umount");
+    assert!(status.success());
+    succeeds(&["check", &disk]);
+}
+
 /// A device that cannot be written can be opened to be written: that is said before anybody counts on it.
 #[test]
 fn a_read_only_device_is_mounted_to_be_read() {

@@ -24,6 +24,7 @@ use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use esker::ground::Clock as _;
 use esker::limits::FILE_SIZE_MAX;
@@ -127,14 +128,29 @@ fn is_read_only(path: &Path) -> bool {
     meta.file_type().is_block_device() && told.is_ok_and(|word| word.trim() == "1")
 }
 
+/// How long one waits for who has a volume that is not mounted: umount(8) returns before the server has written what is
+/// left, and how often one looks.
+const LEAVING: Duration = Duration::from_secs(10);
+const LOOKS: Duration = Duration::from_millis(20);
+
 /// Opens the file or device, for one at a time where it may be written.
 pub fn device(path: &Path, write: bool) -> Outcome<FileDevice> {
     const ONLY_READ: &str = "it can be mounted with -o ro";
     if write && is_read_only(path) {
         return Err(Failure::at(Exit::Source, "the device is read-only", path, ONLY_READ));
     }
-    let opened = FileDevice::open(path, write)
-        .and_then(|device| device.with_zones(|file| queue::Zoned::find(file, write)));
+    let open = || {
+        FileDevice::open(path, write)
+            .and_then(|device| device.with_zones(|file| queue::Zoned::find(file, write)))
+    };
+    let (begin, mut opened) = (Instant::now(), open());
+    let is_held = |opened: &std::io::Result<FileDevice>| {
+        opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    };
+    while is_held(&opened) && begin.elapsed() < LEAVING && owner::mounted_at(path).is_none() {
+        thread::sleep(LOOKS);
+        opened = open();
+    }
     opened.map_err(|error| {
         if error.kind() == ErrorKind::Unsupported {
             let what = format!("cannot use the device: {error}");
