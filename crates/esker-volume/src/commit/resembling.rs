@@ -94,8 +94,8 @@ impl<D: Device> Volume<D> {
         self.likeness.as_ref().filter(|_| known)
     }
 
-    /// Plain bytes of blocks that may be deltas: what they hold of others no file may have any more. None where there is
-    /// no room to write all of them as a whole.
+    /// Plain bytes of blocks that may be deltas: what they hold of others no file may have any more. None where there
+    /// is no room to write all of them as a whole.
     pub(super) fn deltas_max(&self, state: &State) -> u64 {
         if self.likeness().is_none() {
             return 0;
