@@ -227,7 +227,7 @@ impl<W: Write> Data<W> {
         let mut at = 0;
         let len_max = self.choices.stream_max.unwrap_or(0);
         let mut streams = Streams::of(&bytes, len_max, self.threads);
-        while let Some(stream) = streams.next() {
+        for stream in streams.by_ref() {
             let start = stream.spans.first().map_or(at, |span| span.start);
             self.apart(file, &bytes[at..start])?;
             let said = Some(Category::Text);
