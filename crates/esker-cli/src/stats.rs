@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use esker::posix::Fs;
 use esker::store::{Space, Store};
+use esker_fuse::control::Served;
 use esker_fuse::latency::Told;
 use esker_fuse::{Control, Latencies};
 use serde_json::{Value, json};
@@ -44,8 +45,8 @@ impl Server {
         Arc::new(Self { latencies: Arc::clone(latencies), space, source, others })
     }
 
-    fn stats(&self, request: &[u8]) -> Value {
-        let own = self.others.as_ref().map(|others| others.answer(request));
+    fn stats(&self, request: &[u8], served: &dyn Served) -> Value {
+        let own = self.others.as_ref().map(|others| others.answer(request, served));
         let mut all: Value =
             own.and_then(|own| serde_json::from_slice(&own).ok()).unwrap_or_else(|| json!({}));
         all["source"] = json!(self.source);
@@ -75,13 +76,13 @@ fn operation(told: &Told) -> Value {
 }
 
 impl Control for Server {
-    fn answer(&self, request: &[u8]) -> Vec<u8> {
+    fn answer(&self, request: &[u8], served: &dyn Served) -> Vec<u8> {
         let asked: Option<Value> = serde_json::from_slice(request).ok();
         if asked.is_some_and(|asked| asked.get("stats").is_some()) {
-            return self.stats(request).to_string().into_bytes();
+            return self.stats(request, served).to_string().into_bytes();
         }
         match &self.others {
-            Some(others) => others.answer(request),
+            Some(others) => others.answer(request, served),
             None => unknown().to_string().into_bytes(),
         }
     }

@@ -108,7 +108,7 @@ fn a_volume_goes_back_to_a_snapshot() {
     fs::write(format!("{mnt}/f"), "as it is").expect("written");
     fs::write(format!("{mnt}/new"), vec![8; 50_000]).expect("written");
     fs::rename(format!("{mnt}/old"), format!("{mnt}/moved")).expect("renamed");
-    fails(&["snapshot", "rollback", &mnt, "before"], 1, &["mounted volume", "unmount it"]);
+    fails(&["snapshot", "rollback", &mnt, "never"], 1, &["no snapshot", "snapshot list"]);
     fails(&["snapshot", "rollback", &disk, "before"], 1, &["in use by", "is mounted on", "mnt"]);
     let told = ["+ /new", "c /f", "r /old -> /moved", "only in before", "before gives back"];
     // What the kernel still has belongs to it.

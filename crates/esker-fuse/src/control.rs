@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use esker::{Error, Result, layout};
+use esker::{Error, Ino, Result, layout};
 use rustix::fs::OFlags;
 use rustix::ioctl::{Opcode, Updater, opcode};
 
@@ -41,10 +41,30 @@ layout! {
     }
 }
 
+/// Another state has taken the place of the one that was served.
+#[derive(Clone, Debug, Default)]
+pub struct Exchanged {
+    /// Names, with their directories, that lead elsewhere or nowhere, and all names of `files`.
+    pub names: Vec<(Ino, Vec<u8>)>,
+    /// Inodes that are not the same, or not there any more.
+    pub inodes: Vec<Ino>,
+    /// Files among them that are other ones: whoever has one open is told that it is gone.
+    pub files: Vec<Ino>,
+    /// Inodes without names: those that nobody holds go.
+    pub orphans: Vec<Ino>,
+}
+
+/// What is served, to whoever answers what is asked of the server itself.
+pub trait Served {
+    /// Has `exchange` put another state in the place of the one that is served, while no call is under way. Before the
+    /// request is answered the kernel forgets what is not so any more. `None`: all is as it was.
+    fn exchange(&self, exchange: &mut dyn FnMut() -> Option<Exchanged>);
+}
+
 /// Who answers. Request and answer are text in whatever form the two agree on.
 pub trait Control: Send + Sync {
     /// Does what is asked, and says what came of it. It may take long.
-    fn answer(&self, request: &[u8]) -> Vec<u8>;
+    fn answer(&self, request: &[u8], served: &dyn Served) -> Vec<u8>;
 }
 
 /// Answers that were not fetched yet.
@@ -78,7 +98,12 @@ impl Desk {
     }
 
     /// Answers a page: the first of a request that is carried out now, or the next one of an earlier answer.
-    pub fn answer(&self, request: &Request<'_>, input: &[u8], reply: &mut Reply<'_>) -> Result<()> {
+    pub fn answer(
+        &self,
+        (request, input): (&Request<'_>, &[u8]),
+        served: &dyn Served,
+        reply: &mut Reply<'_>,
+    ) -> Result<()> {
         if !self.admits(request) {
             return Err(Error::NotPermitted);
         }
@@ -86,7 +111,7 @@ impl Desk {
         let text = input.get(Head::SIZE..).and_then(|rest| rest.get(..head.len as usize));
         let text = text.ok_or(Error::Invalid)?;
         let (ticket, answer) = match head.ticket {
-            0 => self.carry_out(text),
+            0 => self.carry_out(text, served),
             ticket => (ticket, self.kept(ticket).ok_or(Error::Stale)?),
         };
         let rest = answer.get(head.from as usize..).ok_or(Error::Invalid)?;
@@ -104,8 +129,8 @@ impl Desk {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn carry_out(&self, text: &[u8]) -> (u64, Arc<[u8]>) {
-        let mut answer = self.control.answer(text);
+    fn carry_out(&self, text: &[u8], served: &dyn Served) -> (u64, Arc<[u8]>) {
+        let mut answer = self.control.answer(text, served);
         answer.truncate(ANSWER_MAX);
         let answer: Arc<[u8]> = answer.into();
         let mut waiting = self.waiting();
@@ -186,8 +211,12 @@ mod tests {
 
     struct Echo;
 
+    impl Served for Echo {
+        fn exchange(&self, _: &mut dyn FnMut() -> Option<Exchanged>) {}
+    }
+
     impl Control for Echo {
-        fn answer(&self, request: &[u8]) -> Vec<u8> {
+        fn answer(&self, request: &[u8], _: &dyn Served) -> Vec<u8> {
             request.repeat(3)
         }
     }
@@ -195,11 +224,11 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded_and_forgotten() {
         let desk = Desk::new(Arc::new(Echo));
-        let (first, answer) = desk.carry_out(b"abc");
+        let (first, answer) = desk.carry_out(b"abc", &Echo);
         assert_eq!(&answer[..], b"abcabcabc");
         assert_eq!(desk.kept(first).as_deref(), Some(&answer[..]));
         for _ in 0..KEPT_MAX {
-            desk.carry_out(b"x");
+            desk.carry_out(b"x", &Echo);
         }
         assert_eq!(desk.kept(first), None);
         assert_eq!(desk.waiting().answers.len(), KEPT_MAX);

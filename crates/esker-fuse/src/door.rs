@@ -5,6 +5,7 @@
 //! Invariant: an inode that an answer names as an entry is held once in `Fs`, and only such a one
 //! is.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,16 +14,17 @@ use esker::store::{Flow, Store};
 use esker::{Attr, Cursor, Error, Flags, Ino, Kind, Name, Result, XattrName};
 
 use crate::caller::{caller, filler, lister};
-use crate::control::{Control, Desk};
+use crate::control::{Control, Desk, Exchanged, Served};
 use crate::convert::{self, NO_ENTRY, Timeouts};
 use crate::handler::{Flush, Handler};
 use crate::ioctl;
 use crate::latency::Latencies;
 use crate::partings::Partings;
-use crate::reply::Reply;
+use crate::renewed::Renewed;
+use crate::reply::{Forgotten, Reply};
 use crate::request::{Op, Request};
 use crate::wire::flags::{ioctl as commands, opened};
-use crate::wire::{CopyFileRangeOut, GetxattrOut, LseekOut, OpenOut, WriteOut};
+use crate::wire::{CopyFileRangeOut, EntryOut, GetxattrOut, LseekOut, OpenOut, WriteOut};
 use crate::writers::Writers;
 
 /// Most bytes that the 32-bit answer to COPY_FILE_RANGE can tell of, in whole pages.
@@ -66,6 +68,7 @@ pub struct Door<S> {
     options: DoorOptions,
     writers: Writers,
     partings: Partings,
+    renewed: Renewed,
     desk: Option<Desk>,
     latencies: Arc<Latencies>,
 }
@@ -75,7 +78,8 @@ impl<S> Door<S> {
     #[must_use]
     pub fn new(fs: Arc<Fs<S>>, options: DoorOptions) -> Self {
         let (writers, partings) = (Writers::default(), Partings::new());
-        Self { fs, options, writers, partings, desk: None, latencies: Arc::default() }
+        let (renewed, latencies) = (Renewed::default(), Arc::default());
+        Self { fs, options, writers, partings, renewed, desk: None, latencies }
     }
 
     /// The same, with somebody who answers what is asked of the server itself.
@@ -100,20 +104,27 @@ impl<S> Door<S> {
 impl<S: Store + Send + Sync> Handler for Door<S> {
     fn handle(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
         let began = Instant::now();
-        let done = self.carry_out(request, reply);
+        let done = match self.renewed.is_empty() {
+            true => self.carry_out(request, reply),
+            false => self.resolved(request).and_then(|own| self.carry_out(&own, reply)),
+        };
         self.latencies.note(&request.op, began.elapsed());
         done
     }
 
     fn needs_flushed(&self, request: &Request<'_>) -> Option<Flush> {
-        let node = request.node;
+        let node = self.renewed.inode(request.node).ok()?;
         let seeks = matches!(request.op, Op::SeekData { .. } | Op::SeekHole { .. });
         let stats = matches!(request.op, Op::Getattr { writes: false } | Op::Statx);
         if !(seeks || stats && self.options.writeback) || !self.writers.has(node) {
             return None;
         }
         let from = if stats { self.first_uncounted(node)? } else { 0 };
-        Some(Flush { node, from })
+        Some(Flush { node: request.node, from })
+    }
+
+    fn takes_long(&self, request: &Request<'_>) -> bool {
+        matches!(request.op, Op::Ioctl { command: commands::CONTROL, .. })
     }
 
     fn awaits_space(&self) -> bool {
@@ -121,13 +132,57 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
     }
 
     fn forget(&self, node: Ino, count: u64) {
-        if self.fs.part(node, count) {
+        if self.fs.part(self.renewed.whose(node), count) {
             self.partings.told();
         }
     }
 }
 
+/// Somebody asks for something that is no file.
+struct Asked<'a, S> {
+    door: &'a Door<S>,
+    forgotten: RefCell<Vec<Forgotten>>,
+}
+
+impl<S: Store> Served for Asked<'_, S> {
+    fn exchange(&self, exchange: &mut dyn FnMut() -> Option<Exchanged>) {
+        let (fs, renewed) = (&self.door.fs, &self.door.renewed);
+        let exchanged = fs.alone_with_all(|_| {
+            let Exchanged { names, inodes, files, orphans } = exchange()?;
+            let names = names.into_iter().map(|(dir, name)| Forgotten::Name(dir, name));
+            // As the kernel knows them until now.
+            let nodes = inodes.into_iter().map(|ino| Forgotten::Node(renewed.node(ino)));
+            self.forgotten.borrow_mut().extend(names.chain(nodes));
+            renewed.renew(&files);
+            Some(orphans)
+        });
+        for ino in exchanged.into_iter().flatten() {
+            if fs.hold(ino).is_ok() {
+                fs.forget(ino, 1);
+            }
+        }
+    }
+}
+
 impl<S: Store + Send + Sync> Door<S> {
+    /// The same request, with inodes in place of nodes. What is forgotten stays as it is.
+    fn resolved<'a>(&self, request: &Request<'a>) -> Result<Request<'a>> {
+        let inode = |node: &mut Ino| self.renewed.inode(*node).map(|ino| *node = ino);
+        let mut own = request.clone();
+        match &mut own.op {
+            Op::Forget { .. } | Op::BatchForget(_) => return Ok(own),
+            // Closed it is all the same.
+            Op::Release { .. } => {
+                own.node = self.renewed.whose(own.node);
+                return Ok(own);
+            }
+            Op::Link { ino, .. } | Op::CopyFileRange { ino, .. } => inode(ino)?,
+            _ => {}
+        }
+        inode(&mut own.node)?;
+        Ok(own)
+    }
+
     /// Answers.
     fn carry_out(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
         match &request.op {
@@ -213,7 +268,13 @@ impl<S: Store> Door<S> {
 
     fn entry(&self, node: &Node, reply: &mut Reply<'_>) -> Result<()> {
         let timeouts = self.timeouts(node.ino, node.attr.kind);
-        reply.entry(&timeouts.entry_out(node, self.fs.generation()))
+        reply.entry(&self.told(&timeouts, node))
+    }
+
+    /// An inode as the kernel is to know it.
+    fn told(&self, timeouts: &Timeouts, node: &Node) -> EntryOut {
+        let nodeid = self.renewed.node(node.ino).0;
+        EntryOut { nodeid, ..timeouts.entry_out(node, self.fs.generation()) }
     }
 
     /// A new file, which is written to next, if at all: that it has no blocks is soon over.
@@ -222,7 +283,7 @@ impl<S: Store> Door<S> {
             true => self.about_to_write(node.attr),
             false => (self.options.timeouts, node.attr),
         };
-        let entry = timeouts.entry_out(&Node { attr, ..*node }, self.fs.generation());
+        let entry = self.told(&timeouts, &Node { attr, ..*node });
         reply.entry(&entry)?;
         self.writers.opened(node.ino, write);
         reply.put(&OPENED.encode())
@@ -327,7 +388,10 @@ impl<S: Store> Door<S> {
             Op::Statfs => reply.put(&convert::statfs(&fs.statfs()).encode()),
             Op::Ioctl { command: commands::CONTROL, input, .. } => {
                 let desk = self.desk.as_ref().ok_or(Error::NoSuchCall)?;
-                desk.answer(request, input, reply)
+                let asked = Asked { door: self, forgotten: RefCell::default() };
+                let done = desk.answer((request, input), &asked, reply);
+                reply.forget(asked.forgotten.into_inner());
+                done
             }
             Op::Ioctl { command, input, .. } => {
                 let mut is_set = false;
@@ -338,7 +402,7 @@ impl<S: Store> Door<S> {
                 ioctl::answer(*command, input, || fs.get_flags(ino), set, reply)?;
                 if is_set {
                     // The kernel would go on showing the old ctime.
-                    reply.outdate(ino);
+                    reply.outdate(self.renewed.node(ino));
                 }
                 Ok(())
             }
@@ -357,7 +421,7 @@ impl<S: Store> Door<S> {
         let had_set_id = self.has_set_id(ino)?;
         let done = call(&filler(request, had_set_id))?;
         if had_set_id && !self.has_set_id(ino)? {
-            reply.outdate(ino);
+            reply.outdate(self.renewed.node(ino));
         }
         Ok(done)
     }
@@ -374,13 +438,13 @@ impl<S: Store> Door<S> {
                 fs.open(caller, ino, *flags)?;
                 // Of pages that the kernel has, nobody asks here when they are read.
                 if flags.read && self.options.atime && !no_atime && fs.visit(ino)? {
-                    reply.outdate(ino);
+                    reply.outdate(self.renewed.node(ino));
                 }
                 let first = self.writers.opened(ino, flags.write);
                 // What the kernel was told of a file without writers holds no longer. Where the
                 // content goes, it forgets that by itself.
                 if first && self.options.writeback && !flags.truncate {
-                    reply.outdate(ino);
+                    reply.outdate(self.renewed.node(ino));
                 }
                 reply.put(&OPENED.encode())
             }
@@ -395,7 +459,7 @@ impl<S: Store> Door<S> {
                 };
                 if let (Err(error), true) = (written, *late) {
                     self.writers.tell(ino, error);
-                    reply.outdate(ino);
+                    reply.outdate(self.renewed.node(ino));
                 }
                 let size = written? as u32;
                 reply.put(&WriteOut { size, padding: 0 }.encode())
@@ -475,11 +539,10 @@ impl<S: Store> Door<S> {
         limit: u32,
         reply: &mut Reply<'_>,
     ) -> Result<()> {
-        let generation = self.fs.generation();
         self.readdir(request, after, true, &mut |dirent| {
             let entry = dirent.attr.map_or(NO_ENTRY, |attr| {
                 let timeouts = self.timeouts(dirent.ino, attr.kind);
-                timeouts.entry_out(&Node { ino: dirent.ino, attr }, generation)
+                self.told(&timeouts, &Node { ino: dirent.ino, attr })
             });
             reply.record_plus(&dirent, &entry, limit)
         })

@@ -35,6 +35,13 @@ pub trait Handler: Send + Sync {
         None
     }
 
+    /// Whether a thread beside the workers is to answer this request: it may take as long as it likes, and have the
+    /// kernel [forget](Reply::forget) what it knows.
+    fn takes_long(&self, request: &Request<'_>) -> bool {
+        let _ = request;
+        false
+    }
+
     /// Whether space may come back by itself in a moment: files that were removed, and that the
     /// kernel has yet to let go of.
     fn awaits_space(&self) -> bool {

@@ -1,8 +1,8 @@
-//! Requests that a worker leaves to others, because their answer waits for what further requests bring:
-//! bytes that the kernel must hand over first, or space that it is about to let go of.
+//! Requests that a worker leaves to others, because their answer waits for what further requests bring
+//! (bytes that the kernel must hand over first, or space that it is about to let go of) or takes long by itself.
 //!
 //! Above: `session`. Below: `handler`, `transport`. Invariant: what waits is bounded, whoever asks and
-//! however often: so many threads hand over, and one looks again for all that wait for space, for
+//! however often: so many threads answer, and one looks again for all that wait for space, for
 //! as long and as many bytes as the constants here allow. What finds no place is answered at once.
 
 use std::collections::VecDeque;
@@ -12,18 +12,20 @@ use std::time::{Duration, Instant};
 
 use esker::Error;
 
+use crate::control::PAGE_LEN;
 use crate::handler::{Flush, Handler, answer, let_go};
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::transport::Outlet;
-use crate::wire::{EntryOut, OpenOut, OutHeader, StatxOut};
+use crate::wire::{EntryOut, IoctlOut, OpenOut, OutHeader, StatxOut};
 
-/// Room for an answer that comes later, in bytes: an inode with an open file, or what statx(2) tells.
-const LATE_LEN_MAX: usize = 512;
+/// Room for an answer that comes later, in bytes: an inode with an open file, what statx(2) tells, or a page of what
+/// the server was asked for.
+const LATE_LEN_MAX: usize = IoctlOut::SIZE + PAGE_LEN;
 const _: () = assert!(StatxOut::SIZE <= LATE_LEN_MAX);
 const _: () = assert!(EntryOut::SIZE + OpenOut::SIZE <= LATE_LEN_MAX);
-/// Most threads that have the kernel hand bytes over at once; further requests wait for one of them.
-const FLUSHERS_MAX: usize = 8;
+/// Most threads that answer, or have the kernel hand bytes over, at once; further requests wait for one of them.
+const HANDS_MAX: usize = 8;
 /// How long a thread without work stays for more.
 const LINGER: Duration = Duration::from_millis(20);
 /// How often, and for how long, a request for which there was no space is tried again while space is
@@ -46,13 +48,14 @@ pub struct Left<O> {
 /// What was left.
 pub struct Later<O> {
     state: Mutex<State<O>>,
-    /// There is something to flush.
+    /// There is something to answer.
     bell: Condvar,
 }
 
 struct State<O> {
-    flushes: VecDeque<(Flush, Left<O>)>,
-    flushers: usize,
+    /// Each with what is to be flushed before.
+    requests: VecDeque<(Option<Flush>, Left<O>)>,
+    hands: usize,
     /// Those of them that wait for the bell.
     idle: usize,
     waits: Vec<(Instant, Left<O>)>,
@@ -65,8 +68,8 @@ struct State<O> {
 impl<O> Default for Later<O> {
     fn default() -> Self {
         let state = State {
-            flushes: VecDeque::new(),
-            flushers: 0,
+            requests: VecDeque::new(),
+            hands: 0,
             idle: 0,
             waits: Vec::new(),
             waiting: (0, 0),
@@ -82,59 +85,61 @@ pub fn awaits_space<H: Handler + ?Sized>(handler: &H, header: &OutHeader) -> boo
 }
 
 impl<O: Outlet> Later<O> {
-    /// Answers once the kernel has handed over what it held back.
-    pub fn flush<'scope, H: Handler>(
+    /// Answers in a thread of its own, once the kernel has handed over what it held back of something.
+    pub fn answer<'scope, H: Handler>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         handler: &'scope H,
-        what: Flush,
+        first: Option<Flush>,
         left: Left<O>,
     ) where
         O: 'scope,
     {
         let mut state = self.state();
-        state.flushes.push_back((what, left));
-        if state.flushes.len() <= state.idle {
+        state.requests.push_back((first, left));
+        if state.requests.len() <= state.idle {
             self.bell.notify_one();
             return;
         }
-        if state.flushers == FLUSHERS_MAX {
+        if state.hands == HANDS_MAX {
             return;
         }
-        state.flushers += 1;
+        state.hands += 1;
         drop(state);
-        if thread::Builder::new().spawn_scoped(scope, || self.hand_over(handler)).is_ok() {
+        if thread::Builder::new().spawn_scoped(scope, || self.work(handler)).is_ok() {
             return;
         }
         let mut state = self.state();
-        state.flushers -= 1;
+        state.hands -= 1;
         // Others will come to it, or nobody will.
         let lost =
-            if state.flushers == 0 { std::mem::take(&mut state.flushes) } else { VecDeque::new() };
+            if state.hands == 0 { std::mem::take(&mut state.requests) } else { VecDeque::new() };
         drop(state);
         lost.iter().for_each(|(_, left)| refuse(left, Error::NoMemory));
     }
 
-    fn hand_over<H: Handler>(&self, handler: &H) {
-        while let Some((what, left)) = self.next_flush() {
-            // An error says that there was nothing to write back.
-            let _ = left.outlet.flush(what);
+    fn work<H: Handler>(&self, handler: &H) {
+        while let Some((first, left)) = self.next() {
+            if let Some(what) = first {
+                // An error says that there was nothing to write back.
+                let _ = left.outlet.flush(what);
+            }
             try_now(&left, handler, false);
         }
     }
 
-    fn next_flush(&self) -> Option<(Flush, Left<O>)> {
+    fn next(&self) -> Option<(Option<Flush>, Left<O>)> {
         let mut state = self.state();
-        if state.flushes.is_empty() {
+        if state.requests.is_empty() {
             state.idle += 1;
             let waited =
-                self.bell.wait_timeout_while(state, LINGER, |state| state.flushes.is_empty());
+                self.bell.wait_timeout_while(state, LINGER, |state| state.requests.is_empty());
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             state.idle -= 1;
         }
-        let next = state.flushes.pop_front();
+        let next = state.requests.pop_front();
         if next.is_none() {
-            state.flushers -= 1;
+            state.hands -= 1;
         }
         next
     }
@@ -218,6 +223,9 @@ fn try_now<H: Handler, O: Outlet>(left: &Left<O>, handler: &H, may_wait: bool) -
     if let Some(node) = reply.outdated() {
         // That the kernel knows nothing of the inode any more is no harm.
         let _ = left.outlet.outdate(node);
+    }
+    for what in reply.forgotten() {
+        let _ = left.outlet.forget(what);
     }
     if left.outlet.send(&header, reply.body()).is_err() {
         let_go(handler, &reply);

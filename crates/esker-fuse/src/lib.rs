@@ -21,6 +21,7 @@ pub mod negotiate;
 pub mod null;
 mod parse;
 mod partings;
+mod renewed;
 pub mod reply;
 pub mod request;
 pub mod session;

@@ -19,6 +19,16 @@ pub struct Reply<'a> {
     len: usize,
     held: Held,
     outdated: Option<Ino>,
+    forgotten: Vec<Forgotten>,
+}
+
+/// What the kernel is to keep nothing of any longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forgotten {
+    /// An inode's attributes and bytes. What it held back of them comes in first.
+    Node(Ino),
+    /// Where a name in a directory leads.
+    Name(Ino, Vec<u8>),
 }
 
 /// A [`Reply`] without its room, while the transport sends that.
@@ -31,7 +41,7 @@ pub struct Kept {
 impl Kept {
     /// The reply again, in the same room.
     pub const fn reply(self, room: &mut [u8]) -> Reply<'_> {
-        Reply { room, len: self.len, held: self.held, outdated: None }
+        Reply { room, len: self.len, held: self.held, outdated: None, forgotten: Vec::new() }
     }
 }
 
@@ -48,7 +58,7 @@ enum Held {
 impl<'a> Reply<'a> {
     /// Nothing in it yet.
     pub const fn new(room: &'a mut [u8]) -> Self {
-        Self { room, len: 0, held: Held::Nothing, outdated: None }
+        Self { room, len: 0, held: Held::Nothing, outdated: None, forgotten: Vec::new() }
     }
 
     /// What has been written.
@@ -73,6 +83,18 @@ impl<'a> Reply<'a> {
     #[must_use]
     pub const fn outdated(&self) -> Option<Ino> {
         self.outdated
+    }
+
+    /// The kernel is to keep nothing of all this, whether the answer is an error or not. Only for requests that
+    /// [take long](crate::handler::Handler::takes_long): a worker must not wait for what the kernel does then.
+    pub fn forget(&mut self, what: Vec<Forgotten>) {
+        self.forgotten = what;
+    }
+
+    /// What the kernel is to keep nothing of.
+    #[must_use]
+    pub fn forgotten(&self) -> &[Forgotten] {
+        &self.forgotten
     }
 
     /// Takes back what was written.

@@ -260,8 +260,9 @@ where
         let (bytes, room) = channel.exchange();
         let request = Request::parse(bytes);
         let flush = request.as_ref().ok().and_then(|request| handler.needs_flushed(request));
-        if let Some(what) = flush {
-            later.flush(scope, handler, what, leave(channel)?);
+        let takes_long = |request: &Request<'_>| handler.takes_long(request);
+        if flush.is_some() || request.as_ref().is_ok_and(takes_long) {
+            later.answer(scope, handler, flush, leave(channel)?);
             continue;
         }
         let len = bytes.len();

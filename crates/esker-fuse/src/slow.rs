@@ -37,6 +37,10 @@ impl<H: Handler> Handler for Slow<H> {
         self.handler.needs_flushed(request)
     }
 
+    fn takes_long(&self, request: &Request<'_>) -> bool {
+        self.handler.takes_long(request)
+    }
+
     fn awaits_space(&self) -> bool {
         self.handler.awaits_space()
     }

@@ -13,7 +13,7 @@ use esker::ground::{Clock, Heap};
 use esker::memory::{Home, Options};
 use esker::posix::Fs;
 use esker::{Attr, Ino, Kind};
-use esker_fuse::control::{TEXT_MAX, ask};
+use esker_fuse::control::{Served, TEXT_MAX, ask};
 use esker_fuse::transport::Ring;
 use esker_fuse::{Control, Door, MountError, MountOptions, Mounted, Running, converse, mount};
 use esker_host::SystemClock;
@@ -83,7 +83,7 @@ fn mounted(text: &str) -> Option<Mount> {
 struct Thrice(AtomicUsize);
 
 impl Control for Thrice {
-    fn answer(&self, request: &[u8]) -> Vec<u8> {
+    fn answer(&self, request: &[u8], _: &dyn Served) -> Vec<u8> {
         let asked = self.0.fetch_add(1, Ordering::Relaxed) + 1;
         [request.repeat(3), asked.to_string().into_bytes()].concat()
     }

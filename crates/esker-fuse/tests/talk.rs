@@ -13,7 +13,7 @@ use esker::{Cursor, Error, Ino, Kind, Result};
 use esker_fuse::convert::{NO_ENTRY, Timeouts};
 use esker_fuse::handler::{Flush, Handler, answer};
 use esker_fuse::negotiate::{Terms, negotiate};
-use esker_fuse::reply::Reply;
+use esker_fuse::reply::{Forgotten, Reply};
 use esker_fuse::request::{Op, Request};
 use esker_fuse::transport::{Channel, Outlet, Transport};
 use esker_fuse::wire::flags::init;
@@ -181,6 +181,10 @@ struct Side(Stage);
 impl Outlet for Side {
     fn flush(&self, what: Flush) -> io::Result<()> {
         self.0.answers.lock().unwrap().push(vec![what.node.0 as u8]);
+        Ok(())
+    }
+    fn forget(&self, what: &Forgotten) -> io::Result<()> {
+        self.0.answers.lock().unwrap().push(format!("{what:?}").into_bytes());
         Ok(())
     }
     fn outdate(&self, node: Ino) -> io::Result<()> {

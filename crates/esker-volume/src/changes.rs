@@ -107,7 +107,7 @@ impl Found {
 }
 
 /// All names of these inodes.
-fn links<D: Device>(stack: &Stack<'_, D>, wanted: &BTreeSet<Ino>) -> Result<Links> {
+pub(crate) fn links<D: Device>(stack: &Stack<'_, D>, wanted: &BTreeSet<Ino>) -> Result<Links> {
     let mut found = Links::new();
     if wanted.is_empty() {
         return Ok(found);

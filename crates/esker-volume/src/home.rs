@@ -24,6 +24,7 @@ use crate::dirty::Told;
 use crate::error::Error;
 use crate::layer::Layer;
 use crate::promised::Promised;
+use crate::replaced::Replaced;
 use crate::rules::Occasion;
 use crate::snapshots::SnapshotError;
 use crate::volume::Volume;
@@ -227,6 +228,37 @@ impl<U: Store, D: Device> Kept<U, D> {
             std::thread::sleep(Duration::from_millis(wait));
         }
         delete()
+    }
+
+    /// Goes back to a snapshot, as [`Volume::rollback`] does, and tells what is not the same afterwards. Whoever asks
+    /// lets nobody begin or end a call of POSIX meanwhile. Inodes without names that the snapshot has are kept
+    /// ([`Volume::orphans`]), as somebody may hold them.
+    ///
+    /// # Errors
+    /// Those of [`Volume::rollback`]; what keeps from being written what changed until now.
+    pub fn rollback(&self, name: &str) -> core::result::Result<Replaced, SnapshotError> {
+        let _alone = self.overwriting();
+        loop {
+            self.write()?;
+            let upper = self.maker.make().map_err(Error::Source)?;
+            let _turn = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+            // Behind `syncing` nobody who has the volume's log waits for this.
+            let mut layers = self.gate_alone();
+            if layers.closed.is_some() || !layers.top.dirty().is_empty() {
+                continue;
+            }
+            let replaced = self.volume.replaced_by(name)?;
+            self.volume.rollback(name)?;
+            let number = layers.top.number + 1;
+            let top = Layer::new(upper, &self.volume, None, number).map_err(|error| {
+                // What is remembered above it may be of before.
+                self.volume.stop();
+                Error::Source(error)
+            })?;
+            layers.top = Arc::new(top);
+            self.promised().forget(&replaced.inodes);
+            return Ok(replaced);
+        }
     }
 
     /// Whether somebody asked for a sync since this was called last with `forget`.

@@ -3,7 +3,7 @@
 //! Above: `home`. Invariant: a byte is promised once, and no longer when it was written, cut off or dropped. A promise
 //! lasts as long as the volume is open: nothing of it is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use esker::Ino;
 use esker::limits::FILE_SIZE_MAX;
@@ -54,6 +54,11 @@ impl Promised {
         if own.is_empty() {
             self.files.remove(&ino);
         }
+    }
+
+    /// Nothing of these files any longer.
+    pub fn forget(&mut self, files: &BTreeSet<Ino>) {
+        files.iter().for_each(|&ino| self.take(ino, (0, FILE_SIZE_MAX)));
     }
 
     /// How many of the bytes that a batch brings are promised.

@@ -465,7 +465,8 @@ impl History {
         let name = name.to_owned();
         self.safe.push(true);
         self.mark(&model, device);
-        let done = volume.go_back(&name).unwrap_or_else(|why| panic!("{why}"));
+        let mounted = chance.below(2) == 0;
+        let done = volume.go_back(&name, mounted).unwrap_or_else(|why| panic!("{why}"));
         self.backs += u64::from(done);
         let now = if done { then } else { model.fs().store().copy() };
         model.moved("model", now)

@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::units::size_shown;
 use crate::volumes::base::Given;
 use crate::volumes::is_volume;
-use crate::volumes::snapshots::{Edit, Request, offline, online, rollback};
+use crate::volumes::snapshots::{Edit, Request, offline, online};
 
 /// Keep what a volume is like under a name, and look at it later.
 ///
@@ -73,7 +73,10 @@ enum What {
         /// Which
         name: String,
     },
-    /// Go back to one: what came later is gone, but for what snapshots have. The volume must not be mounted
+    /// Go back to one: what came later is gone, but for what snapshots have
+    ///
+    /// A mount goes on meanwhile: files that are the same stay open, and who has one open that is another one then, or
+    /// not there any more, is told that it is stale.
     Rollback {
         #[command(flatten)]
         target: Target,
@@ -152,7 +155,7 @@ impl Snapshot {
             What::List { target } => (target, ask(target, Request::List)?),
             What::Delete { target, name } => (target, ask(target, Request::Delete(name))?),
             What::Rollback { target, name, keep } => {
-                (target, rollback((&target.path, &target.given.bases), name, keep.as_deref())?)
+                (target, ask(target, Request::Rollback(name, keep.as_deref()))?)
             }
             What::Rules { target, add, remove, largest } => {
                 let edit = Edit { add: add.clone(), remove: remove.clone(), largest: *largest };

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rustix::io::Errno;
 use serde_json::json;
 
 use super::say;
@@ -26,10 +27,20 @@ pub struct Sync {
     pub json: bool,
 }
 
+/// How often somebody may have written to a file that is gone while all is handed over.
+const STALE_MAX: u32 = 16;
+
 /// Has the kernel hand over what it keeps, and the server write it.
 pub fn sync(path: &Path) -> std::io::Result<()> {
     let file = File::open(path)?;
-    rustix::fs::syncfs(&file)?;
+    let mut tries = 0;
+    loop {
+        match rustix::fs::syncfs(&file) {
+            // Bytes for a file that is gone since a volume went back: that is told once, all others went on.
+            Err(Errno::STALE) if tries < STALE_MAX => tries += 1,
+            done => break done?,
+        }
+    }
     file.sync_all()
 }
 

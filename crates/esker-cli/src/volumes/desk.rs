@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use esker_fuse::Control;
+use esker_fuse::control::Served;
 use serde_json::Value;
 
 use super::ask::{refusal, unknown};
@@ -49,7 +50,7 @@ impl Desk {
 }
 
 impl Control for Desk {
-    fn answer(&self, request: &[u8]) -> Vec<u8> {
+    fn answer(&self, request: &[u8], served: &dyn Served) -> Vec<u8> {
         let Ok(message) = serde_json::from_slice::<Value>(request) else {
             return unknown().to_string().into_bytes();
         };
@@ -60,7 +61,7 @@ impl Control for Desk {
         } else if let Some(own) = message.get("care") {
             self.care.answer(own)
         } else {
-            return self.snapshots.answer(request);
+            return self.snapshots.answer(request, served);
         };
         answer.unwrap_or_else(|failure| refusal(&failure)).to_string().into_bytes()
     }

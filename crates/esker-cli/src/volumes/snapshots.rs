@@ -7,12 +7,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use esker::memory::Home;
 use esker_fuse::Control;
+use esker_fuse::control::{Exchanged, Served};
+use esker_host::Lent;
 use esker_stone::rows::snapshots::{SnapshotRow, is_name};
 use esker_volume::device::FileDevice;
 use esker_volume::rules::{Rule, RuleError, Rules};
 use esker_volume::snapshots::Held;
-use esker_volume::{Changed, Changes, Error, How, SNAPSHOTS, Snapped, SnapshotError, Volume};
+use esker_volume::{
+    Changed, Changes, Error, How, Kept, Replaced, SNAPSHOTS, Snapped, SnapshotError, Volume,
+};
 use serde_json::{Value, json};
 
 use super::care::TEXTS_LEN_MAX;
@@ -32,6 +37,8 @@ pub enum Request<'a> {
     Rules(Edit),
     /// Tell what changed since one, until another one or now.
     Diff(&'a str, Option<&'a str>),
+    /// Go back to one; what was is kept under another name, where there is one.
+    Rollback(&'a str, Option<&'a str>),
 }
 
 /// What is to change of rules.
@@ -87,6 +94,9 @@ impl<'a> Request<'a> {
                 json!({ "snapshot": "rules", "add": add, "remove": remove, "largest": largest })
             }
             Self::Diff(from, to) => json!({ "snapshot": "diff", "name": from, "to": to }),
+            Self::Rollback(name, keep) => {
+                json!({ "snapshot": "rollback", "name": name, "keep": keep })
+            }
         }
     }
 
@@ -98,6 +108,7 @@ impl<'a> Request<'a> {
             "delete" => name().map(Self::Delete),
             "rules" => Edit::read(message).map(Self::Rules),
             "diff" => name().map(|from| Self::Diff(from, message["to"].as_str())),
+            "rollback" => name().map(|name| Self::Rollback(name, message["keep"].as_str())),
             _ => None,
         }
     }
@@ -155,11 +166,85 @@ fn ruled(path: &Path, volume: &Volume<FileDevice>, edit: &Edit) -> Outcome<Value
     Ok(json!({ "rules": rules.iter().map(row).collect::<Vec<_>>(), "largest": rules.largest() }))
 }
 
-/// Makes or deletes the snapshot of a name.
-type Does<'a> = &'a dyn Fn(&str) -> Result<(), SnapshotError>;
+/// A volume, and how it is done to it what is asked, with whatever has to be written before.
+trait Doer {
+    fn volume(&self) -> &Volume<FileDevice>;
+    fn create(&self, name: &str) -> Result<(), SnapshotError>;
+    fn delete(&self, name: &str) -> Result<(), SnapshotError>;
+    /// What changed since one, and how many bytes become free when it is deleted.
+    fn compare(&self, from: &str, to: Option<&str>) -> Result<(Changes, u64), SnapshotError>;
+    fn rollback(&self, name: &str) -> Result<(), SnapshotError>;
+}
 
-/// Tells what changed since a snapshot.
-type Compares<'a> = &'a dyn Fn(&str, Option<&str>) -> Result<(Changes, u64), SnapshotError>;
+/// One that nobody has mounted.
+struct Alone(Volume<FileDevice>);
+
+impl Doer for Alone {
+    fn volume(&self) -> &Volume<FileDevice> {
+        &self.0
+    }
+
+    fn create(&self, name: &str) -> Result<(), SnapshotError> {
+        self.0.create_snapshot(name)
+    }
+
+    fn delete(&self, name: &str) -> Result<(), SnapshotError> {
+        self.0.delete_snapshot(name)
+    }
+
+    fn compare(&self, from: &str, to: Option<&str>) -> Result<(Changes, u64), SnapshotError> {
+        self.0.changes_since(from, to)
+    }
+
+    fn rollback(&self, name: &str) -> Result<(), SnapshotError> {
+        self.0.rollback(name)
+    }
+}
+
+/// One that is mounted.
+struct Mounted<'a> {
+    home: &'a Kept<Home<Lent>, FileDevice>,
+    served: &'a dyn Served,
+}
+
+impl Doer for Mounted<'_> {
+    fn volume(&self) -> &Volume<FileDevice> {
+        self.home.volume()
+    }
+
+    fn create(&self, name: &str) -> Result<(), SnapshotError> {
+        self.home.create_snapshot(name)
+    }
+
+    fn delete(&self, name: &str) -> Result<(), SnapshotError> {
+        self.home.delete_snapshot(name)
+    }
+
+    fn compare(&self, from: &str, to: Option<&str>) -> Result<(Changes, u64), SnapshotError> {
+        if to.is_none() {
+            self.home.write()?;
+        }
+        self.home.volume().changes_meanwhile(from, to)
+    }
+
+    /// The kernel forgets what is not the same, and whoever has such a file open is told that it is gone.
+    fn rollback(&self, name: &str) -> Result<(), SnapshotError> {
+        let mut done = Ok(());
+        self.served.exchange(&mut || match self.home.rollback(name) {
+            Ok(Replaced { names, inodes, files }) => Some(Exchanged {
+                names: names.into_iter().collect(),
+                inodes: inodes.into_iter().collect(),
+                files: files.into_iter().collect(),
+                orphans: self.home.volume().orphans().into_iter().collect(),
+            }),
+            Err(error) => {
+                done = Err(error);
+                None
+            }
+        });
+        done
+    }
+}
 
 /// What changed, and how many bytes become free, at most so many bytes of it; the others are counted.
 fn compared((changes, freed): &(Changes, u64), most: usize) -> Value {
@@ -183,31 +268,41 @@ fn compared((changes, freed): &(Changes, u64), most: usize) -> Value {
     })
 }
 
-/// Does what is asked of a volume; `create` makes one, `delete` deletes it, `compare` compares it, with whatever has to
-/// be written before.
-fn answer(
-    path: &Path,
-    volume: &Volume<FileDevice>,
-    request: Request<'_>,
-    (create, delete, compare): (Does<'_>, Does<'_>, Compares<'_>),
-) -> Outcome<Value> {
+/// Goes back to a snapshot. What was is one of the name `keep` then.
+fn gone_back(path: &Path, to: &dyn Doer, name: &str, keep: Option<&str>) -> Outcome<Value> {
+    to.volume().snapshot(name).map_err(|error| refused(path, name, error))?;
+    if let Some(keep) = keep {
+        to.create(keep).map_err(|error| refused(path, keep, error))?;
+    }
+    to.rollback(name).map_err(|error| {
+        // It was for this alone.
+        keep.map(|keep| to.delete(keep));
+        refused(path, name, error)
+    })?;
+    Ok(json!({ "now": name, "kept": keep }))
+}
+
+/// Does what is asked of a volume.
+fn answer(path: &Path, to: &dyn Doer, request: Request<'_>) -> Outcome<Value> {
+    let volume = to.volume();
     match request {
         Request::Create(name) => {
-            create(name).map_err(|error| refused(path, name, error))?;
+            to.create(name).map_err(|error| refused(path, name, error))?;
             Ok(json!({ "created": name }))
         }
         Request::List => listed(volume).map_err(|error| failure(path, &error)),
         Request::Delete(name) => {
-            delete(name).map_err(|error| refused(path, name, error))?;
+            to.delete(name).map_err(|error| refused(path, name, error))?;
             Ok(json!({ "deleted": name }))
         }
         Request::Rules(edit) => ruled(path, volume, &edit),
-        Request::Diff(from, to) => {
+        Request::Diff(from, until) => {
             let missing = |name: &&str| volume.snapshot(name).is_err();
-            let named = [Some(from), to].into_iter().flatten().find(missing).unwrap_or(from);
-            let found = compare(from, to).map_err(|error| refused(path, named, error))?;
+            let named = [Some(from), until].into_iter().flatten().find(missing).unwrap_or(from);
+            let found = to.compare(from, until).map_err(|error| refused(path, named, error))?;
             Ok(compared(&found, if volume.is_writable() { TEXTS_LEN_MAX } else { usize::MAX }))
         }
+        Request::Rollback(name, keep) => gone_back(path, to, name, keep),
     }
 }
 
@@ -216,49 +311,16 @@ pub fn offline(path: &Path, bases: &[PathBuf], request: Request<'_>) -> Outcome<
     let write = match &request {
         Request::List | Request::Diff(..) => false,
         Request::Rules(edit) => !edit.is_empty(),
-        Request::Create(_) | Request::Delete(_) => true,
+        Request::Create(_) | Request::Delete(_) | Request::Rollback(..) => true,
     };
     let options = super::opening(path, write, &crate::options::Options::parse(&[], 1 << 30)?);
-    let volume = super::open_over(path, bases, options)?;
-    let does: (Does<'_>, Does<'_>, Compares<'_>) = (
-        &|name| volume.create_snapshot(name),
-        &|name| volume.delete_snapshot(name),
-        &|from, to| volume.changes_since(from, to),
-    );
-    let done = answer(path, &volume, request, does);
+    let alone = Alone(super::open_over(path, bases, options)?);
+    let done = answer(path, &alone, request);
     if write {
         // All is safe without it.
-        let _ = volume.close();
+        let _ = alone.0.close();
     }
     done
-}
-
-/// Refuses the mount of a volume for what only the volume itself can do.
-fn not_mounted(path: &Path, what: &str) -> Outcome {
-    if !is_volume(path) && esker_fuse::mount::mounted_on(path).is_ok() {
-        return Err(Failure::at(Exit::Failed, what, path, "unmount it, and name the volume"));
-    }
-    Ok(())
-}
-
-/// Goes back to a snapshot of a volume that nobody has mounted; what was is a snapshot of the name `keep` then.
-pub fn rollback(
-    (path, bases): (&Path, &[PathBuf]),
-    name: &str,
-    keep: Option<&str>,
-) -> Outcome<Value> {
-    not_mounted(path, "a mounted volume cannot go back")?;
-    let options = super::opening(path, true, &crate::options::Options::parse(&[], 1 << 30)?);
-    let volume = super::open_over(path, bases, options)?;
-    let done = volume.snapshot(name).map_err(|error| refused(path, name, error)).and_then(|_| {
-        if let Some(keep) = keep {
-            volume.create_snapshot(keep).map_err(|error| refused(path, keep, error))?;
-        }
-        volume.rollback(name).map_err(|error| refused(path, name, error))
-    });
-    // All is safe without it.
-    let _ = volume.close();
-    done.map(|()| json!({ "now": name, "kept": keep }))
 }
 
 /// The letter and the word for what changed.
@@ -275,7 +337,8 @@ const fn change_shown(how: &How) -> (char, &'static str) {
 
 /// The same of the volume that is mounted where this path lies.
 pub fn online(path: &Path, request: Request<'_>) -> Outcome<Value> {
-    let handed_over = matches!(request, Request::Create(_) | Request::Diff(_, None));
+    let handed_over =
+        matches!(request, Request::Create(_) | Request::Diff(_, None) | Request::Rollback(..));
     super::ask::ask(path, &request.message(), handed_over)
 }
 
@@ -291,31 +354,20 @@ impl Desk {
         Arc::new(Self { fs: Arc::downgrade(fs), path: path.to_owned() })
     }
 
-    fn answered(&self, message: &[u8]) -> Outcome<Value> {
+    fn answered(&self, message: &[u8], served: &dyn Served) -> Outcome<Value> {
         let usage = |what: &str| Failure::new(Exit::Usage, what, "take the esker that mounted it");
         let message: Value = serde_json::from_slice(message).map_err(|_| usage("no request"))?;
         let request = Request::read(&message).ok_or_else(|| usage("an unknown request"))?;
         let gone = || Failure::at(Exit::Failed, "not mounted any more", &self.path, "");
         let fs = self.fs.upgrade().ok_or_else(gone)?;
-        let home = fs.store();
-        let does: (Does<'_>, Does<'_>, Compares<'_>) = (
-            &|name| home.create_snapshot(name),
-            &|name| home.delete_snapshot(name),
-            &|from, to| {
-                if to.is_none() {
-                    home.write()?;
-                }
-                home.volume().changes_meanwhile(from, to)
-            },
-        );
-        answer(&self.path, home.volume(), request, does)
+        answer(&self.path, &Mounted { home: fs.store(), served }, request)
     }
 }
 
 impl Control for Desk {
-    fn answer(&self, request: &[u8]) -> Vec<u8> {
+    fn answer(&self, request: &[u8], served: &dyn Served) -> Vec<u8> {
         let answer = self
-            .answered(request)
+            .answered(request, served)
             .unwrap_or_else(|failure| json!({ "error": failure.text, "exit": failure.exit as u8 }));
         answer.to_string().into_bytes()
     }

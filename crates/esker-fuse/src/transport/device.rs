@@ -13,7 +13,10 @@ use rustix::io::Errno;
 use super::{Channel, KEPT, Outlet, QUIET_SECONDS, Transport};
 use crate::handler::Flush;
 use crate::negotiate::{DATA_LEN_MAX, REQUEST_LEN_MAX};
-use crate::wire::{NOTIFY_INVAL_INODE, NotifyInvalInodeOut, OutHeader};
+use crate::reply::Forgotten;
+use crate::wire::{
+    NOTIFY_INVAL_ENTRY, NOTIFY_INVAL_INODE, NotifyInvalEntryOut, NotifyInvalInodeOut, OutHeader,
+};
 
 /// The offset that stands for no bytes at all in a notification about an inode.
 const ATTRIBUTES_ONLY: i64 = -1;
@@ -146,6 +149,19 @@ impl Outlet for DeviceOutlet {
 
     fn outdate(&self, node: Ino) -> io::Result<()> {
         self.invalidate(node, ATTRIBUTES_ONLY)
+    }
+
+    fn forget(&self, what: &Forgotten) -> io::Result<()> {
+        match what {
+            Forgotten::Node(node) => self.invalidate(*node, 0),
+            Forgotten::Name(dir, name) => {
+                let namelen = name.len() as u32;
+                let what = NotifyInvalEntryOut { parent: dir.0, namelen, flags: 0 };
+                let len = (OutHeader::SIZE + NotifyInvalEntryOut::SIZE + name.len() + 1) as u32;
+                let header = OutHeader { len, error: NOTIFY_INVAL_ENTRY, unique: 0 };
+                write(&self.fd, &[&header.encode(), &what.encode(), name, &[0]])
+            }
+        }
     }
 
     fn send(&self, header: &OutHeader, body: &[u8]) -> io::Result<()> {

@@ -15,6 +15,7 @@ use std::io;
 use esker::Ino;
 
 use crate::handler::Flush;
+use crate::reply::Forgotten;
 use crate::wire::{InitOut, OutHeader};
 
 /// What a request's buffers may keep of memory, in bytes, once nothing has come for so many seconds.
@@ -101,6 +102,12 @@ pub trait Outlet: Send {
     /// # Errors
     /// `NotFound` when the kernel keeps nothing of the inode.
     fn outdate(&self, node: Ino) -> io::Result<()>;
+
+    /// Has the kernel keep nothing of this any longer. As with [`Outlet::flush`], no worker may wait for that.
+    ///
+    /// # Errors
+    /// `NotFound` when it keeps nothing of it.
+    fn forget(&self, what: &Forgotten) -> io::Result<()>;
 
     /// Answers.
     ///

@@ -26,6 +26,7 @@ use super::device::{Device, DeviceChannel, DeviceOutlet};
 use super::{Channel, KEPT, Outlet, QUIET_SECONDS, Transport};
 use crate::handler::Flush;
 use crate::negotiate::DATA_LEN_MAX;
+use crate::reply::Forgotten;
 use crate::wire::flags::init;
 use crate::wire::{InHeader, InitOut, OutHeader, RingCommand, RingEntry, RingHeader};
 
@@ -182,6 +183,12 @@ impl Outlet for RingOutlet {
     fn outdate(&self, node: Ino) -> io::Result<()> {
         match self {
             Self::Device(device) | Self::Queue { device, .. } => device.outdate(node),
+        }
+    }
+
+    fn forget(&self, what: &Forgotten) -> io::Result<()> {
+        match self {
+            Self::Device(device) | Self::Queue { device, .. } => device.forget(what),
         }
     }
 

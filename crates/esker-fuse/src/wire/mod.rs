@@ -29,6 +29,8 @@ pub const EXT_SECCTX_MAX: u32 = 31;
 pub const EXT_GROUPS: u32 = 32;
 /// The notification that [`NotifyInvalInodeOut`] carries.
 pub const NOTIFY_INVAL_INODE: u32 = 2;
+/// The notification that [`NotifyInvalEntryOut`] carries.
+pub const NOTIFY_INVAL_ENTRY: u32 = 3;
 /// `statx(2)`: all that stat(2) tells, and the birth time.
 pub const STATX_BASIC_AND_BTIME: u32 = 0x07ff | 0x0800;
 

@@ -480,6 +480,14 @@ layout! {
     }
 }
 layout! {
+    /// Notification: the kernel looks a name up anew; the name follows, with a NUL that `namelen` does not count.
+    pub struct NotifyInvalEntryOut: 16 {
+        0 => parent: u64,
+        8 => namelen: u32,
+        12 => flags: u32,
+    }
+}
+layout! {
     /// Before each extension at a request's end; `size` includes it.
     pub struct ExtHeader: 8 {
         0 => size: u32,

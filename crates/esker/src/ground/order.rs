@@ -9,6 +9,8 @@
 //!   and a listing without attributes lock no inode.
 //! - Only a rename between two directories that moves a directory, or would replace one, takes the
 //!   rename lock, and so waits for others of its kind.
+//! - Who puts another state in the place of all that there is (`Fs::alone_with_all`) takes the rename lock and every
+//!   inode, and so waits for all calls that are under way, and all that come wait for it.
 //! - A sub-tree has the keys of a group of inodes: directories are dealt out over all groups, and a
 //!   file is in the group of the directory that it was made in. It is locked while keys are looked
 //!   at or changed, without a call outside, so a look-up waits at most for the keys of commits in its

@@ -54,12 +54,17 @@ mod alone {
         pub const fn rename(&self) -> Held {
             Held
         }
+
+        pub const fn all(&self) -> Held {
+            Held
+        }
     }
 }
 
 #[cfg(feature = "std")]
 mod striped {
     use alloc::boxed::Box;
+    use alloc::vec::Vec;
 
     use super::Mode;
     use crate::ground::order::Rank;
@@ -79,6 +84,12 @@ mod striped {
     /// Locks held; dropping lets go.
     pub struct Held<'a> {
         _guards: [Option<Guard<'a>>; INODES_MAX],
+    }
+
+    /// All locks held; dropping lets go.
+    pub struct All<'a> {
+        _rename: MutexGuard<'a, ()>,
+        _inodes: Vec<WriteGuard<'a, ()>>,
     }
 
     enum Guard<'a> {
@@ -124,6 +135,12 @@ mod striped {
                 }
             }
             Held { _guards: guards }
+        }
+
+        /// Every inode alone.
+        pub fn all(&self) -> All<'_> {
+            let rename = self.rename.lock();
+            All { _rename: rename, _inodes: self.stripes.iter().map(RwLock::write).collect() }
         }
 
         /// The rename lock, before any inode.

@@ -103,6 +103,13 @@ impl<S> Fs<S> {
         f(&self.store)
     }
 
+    /// Runs `f` on the home while no call is under way that reads a file or changes anything: for whoever puts another
+    /// state in the place of the one that is there.
+    pub fn alone_with_all<R>(&self, f: impl FnOnce(&S) -> R) -> R {
+        let _all = self.locks.all();
+        f(&self.store)
+    }
+
     /// From now on every call happens at this time; without one, when the clock says. For a program whose time stands
     /// still for a while, and whose clock costs more to look at than a file.
     pub fn stand_still(&mut self, at: Option<Time>) {

@@ -104,21 +104,32 @@ impl OnVolume {
         self.inside.as_ref().expect("it is mounted").fs().store()
     }
 
-    /// Unmounts, goes back to a snapshot, and mounts again; whether there was room for that.
+    /// Goes back to a snapshot, as it is mounted or unmounted before; whether there was room for that.
     ///
     /// # Errors
     /// What cannot be done, in words.
-    pub fn go_back(&mut self, name: &str) -> Result<bool, String> {
+    pub fn go_back(&mut self, name: &str, mounted: bool) -> Result<bool, String> {
         let mut inside = self.inside.take().ok_or("not mounted")?;
         inside.tree()?;
         let told = |error: &dyn std::fmt::Display| format!("going back to {name}: {error}");
+        let gone_back = |done| match done {
+            Err(SnapshotError::NoRoom) => Ok(false),
+            done => done.map(|()| true).map_err(|error| told(&error)),
+        };
+        if mounted {
+            let fs = inside.fs();
+            let done = fs.alone_with_all(|home| home.rollback(name)).map(drop);
+            for ino in fs.store().volume().orphans() {
+                fs.hold(ino).map_err(|error| told(&error))?;
+                fs.forget(ino, 1);
+            }
+            self.inside = Some(inside);
+            return gone_back(done);
+        }
         let inside = inside.moved("nowhere", Model::new(root_attr()));
         let volume = self.shape.open(Arc::clone(&self.device), true);
         let volume = volume.map_err(|error| told(&error))?;
-        let done = match volume.rollback(name) {
-            Err(SnapshotError::NoRoom) => false,
-            done => done.map(|()| true).map_err(|error| told(&error))?,
-        };
+        let done = gone_back(volume.rollback(name))?;
         drop(volume);
         let home = mount(&self.shape, Arc::clone(&self.device)).map_err(|error| told(&error))?;
         self.inside = Some(inside.moved("volume", home));
