@@ -1,5 +1,5 @@
-//! A volume that is mounted goes back to a snapshot while it is in use: what is seen through the kernel is what was then,
-//! whatever it remembers; what is open and the same goes on, and what is open and is not is stale.
+//! A volume that is mounted goes back to a snapshot while it is in use: what is seen through the kernel is what was
+//! then, whatever it remembers; what is open and the same goes on, and what is open and is not is stale.
 
 mod common;
 

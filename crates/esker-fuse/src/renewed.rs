@@ -1,5 +1,5 @@
-//! Files that are other ones than they were, though the home knows them by the same number: a volume went back to what it
-//! was, and the kernel goes by what it has heard. Of a file it believes nobody but itself as to how long it is, so
+//! Files that are other ones than they were, though the home knows them by the same number: a volume went back to what
+//! it was, and the kernel goes by what it has heard. Of a file it believes nobody but itself as to how long it is, so
 //! such a one gets another node, and whoever has the former one open is told that it is gone.
 //!
 //! Above: `door`. Invariant: a node means one inode for ever, and an inode has one node that is not gone.
