@@ -13,7 +13,7 @@ use esker_stone::rows::snapshots::SnapshotRow;
 
 use crate::base::is_based;
 use crate::device::Device;
-use crate::error::Error;
+use crate::error::{Damage, Error};
 use crate::merge::{Row, rows};
 use crate::recent::END;
 use crate::rows::Refs;
@@ -153,6 +153,25 @@ impl<D: Device> Volume<D> {
             findings.extend(own.findings.into_iter().map(within));
         }
         findings
+    }
+
+    /// How many blocks there are that snapshots name and of which nothing is left since the volume was repaired.
+    ///
+    /// # Errors
+    /// What looking meets.
+    pub fn lost_blocks(&self) -> Result<u64, Error> {
+        let state = self.state();
+        let stack = self.stack(&state);
+        let (mut from, mut count) = (Some(BlockName { segment: 0, slot: 0 }), 0);
+        while let Some(begin) = from {
+            let (names, next) = stack.blocks_from(begin)?;
+            for block in names {
+                let needed = stack.refs(block)?.bytes > 0;
+                count += u64::from(needed && stack.block_row(block)?.is_lost());
+            }
+            from = next;
+        }
+        Ok(count)
     }
 }
 
@@ -302,7 +321,7 @@ impl<'a, D: Device> Checking<'a, D> {
                 *bytes = bytes.saturating_add(run.len);
                 let plain = u64::from(self.stack.block_row(place.block)?.plain);
                 if u64::from(place.offset) + run.len > plain {
-                    return Err(crate::error::Damage::Block.into());
+                    return Err(Damage::Block.into());
                 }
             }
             at = run.end();
@@ -344,8 +363,10 @@ impl<'a, D: Device> Checking<'a, D> {
                 true => self.stack.prove(block).map(drop),
                 false => self.stack.block_row(block).map(drop),
             };
-            if let Err(error) = read {
-                self.findings.push(Finding::Block(block, error));
+            match read {
+                // That is known, and cannot be made good.
+                Ok(()) | Err(Error::Damaged(Damage::Lost)) => {}
+                Err(error) => self.findings.push(Finding::Block(block, error)),
             }
         }
     }
@@ -356,7 +377,9 @@ impl<'a, D: Device> Checking<'a, D> {
         let mut add = |segment, bytes| *live.entry(segment).or_default() += bytes;
         for &block in self.refs.keys() {
             let Ok(row) = self.stack.block_row(block) else { continue };
-            if let Ok((segment, _)) = self.stack.whereabouts(block, &row) {
+            if let Ok((segment, _)) = self.stack.whereabouts(block, &row)
+                && !row.is_lost()
+            {
                 add(segment, u64::from(row.stored));
             }
         }

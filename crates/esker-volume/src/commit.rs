@@ -297,8 +297,10 @@ impl<D: Device> Sink for Writer<'_, D> {
         let known = stack.refs(block)?;
         if known.unnamed_since().is_some_and(|since| !self.state.needs(block, since)) {
             let row = stack.block_row(block)?;
-            let (segment, _) = stack.whereabouts(block, &row)?;
-            *self.lives.entry(segment).or_default() -= i64::from(row.stored);
+            if !row.is_lost() {
+                let (segment, _) = stack.whereabouts(block, &row)?;
+                *self.lives.entry(segment).or_default() -= i64::from(row.stored);
+            }
             self.unbase(&row);
             self.delta.refs.push(Refs { block, bytes: 0 });
         }

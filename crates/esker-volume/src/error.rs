@@ -78,6 +78,8 @@ pub enum Damage {
     Base,
     /// No snapshot of this name is left.
     NoSnapshot,
+    /// Bytes of a snapshot's file could not be saved when the volume was repaired.
+    Lost,
 }
 
 impl Damage {
@@ -97,6 +99,7 @@ impl Damage {
             Self::Table => "a table's page holds something else",
             Self::Base => "bytes of the base are named that are none",
             Self::NoSnapshot => "no snapshot of this name is left",
+            Self::Lost => "these bytes of a snapshot were lost before the volume was repaired",
         }
     }
 }

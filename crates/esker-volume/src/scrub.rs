@@ -110,6 +110,8 @@ pub struct Scrubbed {
     pub findings: Vec<Finding>,
     /// Damaged blocks besides, which are too many to be named.
     pub unnamed: u64,
+    /// Blocks that snapshots name, and that were lost before the volume was repaired.
+    pub lost: u64,
     /// Which paths of files that costs, and in which snapshot if it is not so now.
     pub files: Files,
     /// It began where an earlier one stopped.
@@ -435,6 +437,7 @@ impl<D: Device> Volume<D> {
             done.blocks += 1;
             match stack.prove(block) {
                 Ok(own) => len += own,
+                Err(Error::Damaged(Damage::Lost)) => done.lost += 1,
                 Err(_) if done.findings.len() >= FINDINGS_MAX => done.unnamed += 1,
                 Err(error) => done.findings.push(Finding::Block(block, error)),
             }
@@ -521,7 +524,10 @@ impl Wanted {
 
 impl<D: Device> Stack<'_, D> {
     /// Some names of blocks from this one on, in their order, and where to go on.
-    fn blocks_from(&self, from: BlockName) -> Result<(Vec<BlockName>, Option<BlockName>)> {
+    pub(crate) fn blocks_from(
+        &self,
+        from: BlockName,
+    ) -> Result<(Vec<BlockName>, Option<BlockName>)> {
         let mut names = Vec::new();
         self.leaves_from(&key::block(kind::BLOCK, from.segment, from.slot), &mut |leaf| {
             let Leaf::Blocks(rows) = leaf else { return leaf.kind() < kind::BLOCK };

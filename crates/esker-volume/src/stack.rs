@@ -463,6 +463,9 @@ impl<D: Device> Stack<'_, D> {
 
     /// The stored bytes of a block, checked.
     pub(crate) fn stored_block(&self, block: BlockName, row: &BlockRow) -> Result<Vec<u8>> {
+        if row.is_lost() {
+            return Err(Damage::Lost.into());
+        }
         if row.plain > self.volume.shape.block_len || row.stored > row.plain {
             return Err(Damage::Block.into());
         }

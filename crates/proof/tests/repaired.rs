@@ -237,12 +237,28 @@ fn marked(done: &Repaired) -> BTreeSet<String> {
     paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect()
 }
 
+/// With the last snapshot goes all that is known to be lost.
+fn without_snapshots(shape: &Shape, device: &Lying) -> Result<(), String> {
+    let told = |error: &dyn std::fmt::Debug| format!("without snapshots: {error:?}");
+    let volume = shape.open(device, true).map_err(|error| told(&error))?;
+    for row in volume.snapshots() {
+        let name = String::from_utf8_lossy(&row.name).into_owned();
+        volume.delete_snapshot(&name).map_err(|error| told(&error))?;
+    }
+    let found = (volume.check(), volume.lost_blocks());
+    if found == (Vec::new(), Ok(0)) { Ok(()) } else { Err(told(&found)) }
+}
+
 /// How many files are whole in a volume that was repaired, which must be clean and tell nothing wrong.
 fn judge(shape: &Shape, made: &Made, device: &Lying, done: &Repaired) -> Result<usize, String> {
     let volume = shape.open(device, false).map_err(|error| format!("{error:?}, {done:?}"))?;
     let findings = volume.check();
-    if done.hurt.is_empty() && !findings.is_empty() {
+    if !findings.is_empty() {
         return Err(format!("check finds {findings:?}, {done:?}"));
+    }
+    let lost = volume.lost_blocks().map_err(|error| format!("{error:?}"))?;
+    if (lost > 0) != !done.hurt.is_empty() {
+        return Err(format!("{lost} blocks are lost: {done:?}"));
     }
     let (found, marked) = (files(&volume), marked(done));
     for (path, bytes) in &found {
@@ -262,6 +278,9 @@ fn judge(shape: &Shape, made: &Made, device: &Lying, done: &Repaired) -> Result<
         }
     }
     drop(volume);
+    if lost > 0 {
+        without_snapshots(shape, &shape.device(device.medium()))?;
+    }
     goes_on(shape, device)?;
     Ok(made.files.iter().filter(|(path, bytes)| found.get(*path) == Some(bytes)).count())
 }

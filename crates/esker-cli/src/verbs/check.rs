@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::images::{self, Opening, thing_shown};
 use crate::progress::Reading;
 use crate::units::size_shown;
-use crate::volumes::care::Work;
+use crate::volumes::care::{Work, lost_shown};
 use crate::volumes::repair::{self, Wanted};
 use crate::volumes::{is_volume, report};
 
@@ -159,7 +159,11 @@ impl Check {
         }
         if findings.is_empty() {
             let whole = format!("{} is whole", path_shown(&self.image));
-            (!self.json).then(|| say(&whole));
+            if !self.json {
+                say(&whole);
+                let lost = lost_shown(done["lost_blocks"].as_u64().unwrap_or(0));
+                lost.iter().for_each(|line| say(line));
+            }
             return Ok(());
         }
         let found = findings.len() as u64 + done["unlisted"].as_u64().unwrap_or(0);

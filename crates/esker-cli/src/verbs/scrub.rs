@@ -166,6 +166,7 @@ impl Scrub {
             let more = count(done, "unlisted_files");
             (more > 0).then(|| say(&format!("and {more} files more")));
             say(&self.words(done, found));
+            care::lost_shown(count(done, "lost_blocks")).iter().for_each(|line| say(line));
         }
         if stopped && findings.is_empty() {
             let what = "stopped before everything was read";

@@ -130,6 +130,12 @@ fn some(texts: impl Iterator<Item = String>) -> (Vec<String>, u64) {
     (all, more)
 }
 
+/// What is said of blocks that were lost before a volume was repaired.
+pub fn lost_shown(blocks: u64) -> Option<String> {
+    let what = "lost since it was repaired: to read them fails, deleting those snapshots ends it";
+    (blocks > 0).then(|| format!("  {blocks} blocks of files in snapshots are {what}"))
+}
+
 fn texts(findings: &[Finding]) -> (Vec<String>, u64) {
     some(findings.iter().map(ToString::to_string))
 }
@@ -150,6 +156,7 @@ fn scrubbed(done: &Scrubbed, base: Checked, (path, dry_run): (&Path, bool)) -> V
         "damaged_superblocks": done.superblocks,
         "damaged_logs": done.logs,
         "blocks": done.blocks,
+        "lost_blocks": done.lost,
         "base_blocks": base.blocks,
         "written": !dry_run,
         "resumed": done.resumed,
@@ -164,7 +171,13 @@ fn scrubbed(done: &Scrubbed, base: Checked, (path, dry_run): (&Path, bool)) -> V
 fn checked<D: Device>(volume: &Volume<D>, path: &Path, pacer: &Pacer) -> Outcome<Value> {
     let findings = volume.check_moment(&|len| pacer.pace(len)).map_err(|_| busy(path))?;
     let (findings, unlisted) = texts(&findings);
-    Ok(json!({ "volume": path.to_string_lossy(), "findings": findings, "unlisted": unlisted }))
+    let lost = volume.lost_blocks().unwrap_or(0);
+    Ok(json!({
+        "volume": path.to_string_lossy(),
+        "findings": findings,
+        "unlisted": unlisted,
+        "lost_blocks": lost,
+    }))
 }
 
 /// What a thread does, or did.

@@ -12,7 +12,7 @@ use esker_volume::segments::Condition;
 use esker_volume::{Superblock, Volume};
 use serde_json::{Value, json};
 
-use super::{Writable, base, look_over};
+use super::{Writable, base, care, look_over};
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
 use crate::progress::while_reading;
 use crate::units::size_shown;
@@ -233,14 +233,18 @@ pub fn check(path: &Path, bases: &[PathBuf], (full, json): (bool, bool)) -> (Vec
             Err(failure) => return (findings, Err(failure)),
         }
     }
+    // What cannot be read of that is a finding.
+    let lost = volume.lost_blocks().unwrap_or(0);
     let mut lines = findings.clone();
     if json {
         let path = path.to_string_lossy();
-        lines = vec![json!({ "volume": path, "findings": findings }).to_string()];
+        let told = json!({ "volume": path, "findings": findings, "lost_blocks": lost });
+        lines = vec![told.to_string()];
     } else if findings.is_empty() {
         let space = volume.space();
         let used = size_shown(space.used);
         lines.push(format!("{} is whole: {} inodes, {used} used", path_shown(path), space.inodes));
+        lines.extend(care::lost_shown(lost));
     }
     if findings.is_empty() {
         return (lines, Ok(()));

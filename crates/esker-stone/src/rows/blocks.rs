@@ -71,6 +71,22 @@ const fn units(stored: u32) -> usize {
 }
 
 impl BlockRow {
+    /// A block of which nothing is left, and of which that is known: to read it fails.
+    #[must_use]
+    pub const fn lost(at: u64, plain: u32) -> Self {
+        let (codec, transform) = (Codec::None, Transform::None);
+        let (base, hash, owner) = (None, None, None);
+        let checksums = Vec::new();
+        let (category, recipe, stored) = (0, 0, 0);
+        Self { at, stored, plain, codec, transform, base, checksums, hash, category, recipe, owner }
+    }
+
+    /// Whether it is such a one.
+    #[must_use]
+    pub const fn is_lost(&self) -> bool {
+        self.stored == 0 && self.plain > 0
+    }
+
     /// What the checksums cover besides the bytes.
     #[must_use]
     pub const fn covered(name: BlockName) -> Covered {

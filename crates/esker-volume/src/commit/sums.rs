@@ -31,6 +31,9 @@ impl<D: Device> Writer<'_, D> {
             self.delta.refs.push(Refs { block, bytes });
             if bytes == 0 {
                 let row = stack.block_row(block)?;
+                if row.is_lost() {
+                    continue;
+                }
                 let (segment, _) = stack.whereabouts(block, &row)?;
                 *self.lives.entry(segment).or_default() -= i64::from(row.stored);
             }

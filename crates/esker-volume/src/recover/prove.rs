@@ -56,6 +56,26 @@ impl<'a, D: Device> Proving<'a, D> {
         self.moved(block).map_or(block.segment, |row| row.to)
     }
 
+    /// Of these blocks, those that are not whole are said to be lost. Of one without a row nobody knows how long it
+    /// was: it is as long as a block can be.
+    pub fn lose(&mut self, blocks: &BTreeSet<BlockName>, len: u32) {
+        for &block in blocks {
+            if self.plain(block).is_some() {
+                continue;
+            }
+            let before = self.blocks.range(..block).next_back();
+            let before = before.filter(|(other, _)| other.segment == block.segment);
+            let (at, plain) = match (self.row(block), before) {
+                (Some(row), _) => (row.at, row.plain),
+                (None, Some((_, row))) => (row.at.saturating_add(row.stored.into()), len),
+                (None, None) => (0, len),
+            };
+            // It lies nowhere.
+            self.born.insert(block);
+            self.blocks.insert(block, BlockRow::lost(at, plain));
+        }
+    }
+
     /// The plain bytes of a block, where it lies by what is known.
     fn read(&mut self, block: BlockName) -> Option<Vec<u8>> {
         let row = self.row(block)?.clone();

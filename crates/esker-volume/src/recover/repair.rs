@@ -138,13 +138,15 @@ pub fn repair<D: Device>(
     // Without a superblock and a root nothing says that there were none.
     done.unknown_snapshots = has_lost_root(&shape, root) || (!known && root.is_none());
     (done.gone, done.hurt) = (kept.gone.clone(), kept.hurt.clone());
+    proving.lose(&kept.blocks, shape.block_len);
     if how.write && !how.drop_snapshots && (done.unknown_snapshots || !kept.gone.is_empty()) {
         return Err(RepairError::Snapshots(kept.gone));
     }
     let state = tree(&mut all, &base.state, how.keep_older, &mut done);
     let sequence = behind(newest.sequence).max(newest.sequence + 1);
     let (state, segments) = index(state, &kept, &proving, (&ground, &shape), sequence)?;
-    (done.inodes, done.blocks) = (state.numbers.inodes, state.recent.refs.len() as u64);
+    let whole = state.recent.blocks.values().filter(|row| !row.is_lost());
+    (done.inodes, done.blocks) = (state.numbers.inodes, whole.count() as u64);
     let superblock = superblock(shape, &newest, sequence);
     counts_on(&superblock, segments.next_number())?;
     if !how.write {
@@ -261,7 +263,7 @@ fn index<D: Device>(
     sequence: u64,
 ) -> Result<(State, Segments)> {
     let recent = &mut state.recent;
-    for &block in kept.blocks.iter().filter(|&&block| proving.row(block).is_some()) {
+    for &block in &kept.blocks {
         recent.refs.entry(block).or_insert(Refs::kept(block, sequence).bytes);
     }
     state.deltas = proving.deltas(&mut recent.refs);
@@ -269,7 +271,9 @@ fn index<D: Device>(
     let blocks: Vec<BlockName> = recent.refs.keys().copied().collect();
     for block in blocks {
         let Some(row) = proving.row(block) else { continue };
-        *live.entry(proving.segment(block)).or_default() += u64::from(row.stored);
+        if !row.is_lost() {
+            *live.entry(proving.segment(block)).or_default() += u64::from(row.stored);
+        }
         recent.blocks.insert(block, row.clone());
         recent.moves.extend(proving.moved(block).map(|row| (block, row)));
     }
