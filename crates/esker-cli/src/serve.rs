@@ -231,11 +231,13 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
     }
     let fs = volumes::writable(path, &options)?;
     let shown = options.snapshots.then(|| volumes::shown::live(path, &fs)).transpose()?;
+    // By its whole path it is found from anywhere.
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     Ok(Box::new(move |dir| {
-        let name = path_shown(path);
+        let name = path_shown(&whole);
         volumes::writer::start(&fs, options.commit_age(), name.clone())?;
         let about = about(fs.store().volume().shape().size);
-        let desk = volumes::desk::Desk::open(&fs, path);
+        let desk = volumes::desk::Desk::open(&fs, &whole);
         let control: Arc<dyn Control> = Arc::clone(&desk) as _;
         let about = (about, Some(control));
         let attached = match shown {

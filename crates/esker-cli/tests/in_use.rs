@@ -212,3 +212,28 @@ fn a_mount_tells_how_it_fares() {
     succeeds(&["umount", &mnt]);
     fails(&["stats", &lab.path("mnt")], 2, &["nothing that esker serves"]);
 }
+
+/// A server leaves the directory in which it was started, and knows its volume all the same.
+#[test]
+fn a_volume_may_be_named_from_where_one_is() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["mnt"]);
+    succeeds(&["mkfs", &lab.path("disk.vol"), "--size", "64M"]);
+    let mut mount = Command::new(ESKER);
+    let mount = mount.args(["mount", "disk.vol", "mnt"]).current_dir(lab.path("."));
+    assert!(mount.status().expect("esker runs").success());
+    let mnt = lab.path("mnt");
+    assert!(succeeds(&["resize", &mnt, "--size", "128M"]).contains("has 128.0 MiB now"));
+    // What the kernel took and nobody can write is told of once, to whoever comes to it.
+    let whole = fs::write(format!("{mnt}/large"), noise(2, 160 << 20));
+    if whole.is_ok() {
+        let told = ["cannot be kept", "No space left", "make room", "once more"];
+        fails(&["snapshot", "create", &mnt, "full"], 1, &told);
+    }
+    fs::remove_file(format!("{mnt}/large")).expect("removed");
+    succeeds(&["snapshot", "create", &mnt, "empty"]);
+    succeeds(&["umount", &mnt]);
+    succeeds(&["check", &lab.path("disk.vol")]);
+}

@@ -52,6 +52,18 @@ fn unable(path: &Path, error: &Error, nothing: Nothing<'_>) -> Failure {
     Failure::at(Exit::Failed, &what, path, "")
 }
 
+/// What the kernel took from programs and kept back cannot be written now. It tells so once.
+fn unkept(path: &Path, error: &Error) -> Failure {
+    match Errno::from_io_error(error) {
+        Some(Errno::NOSPC | Errno::IO | Errno::ROFS | Errno::DQUOT) => {
+            let what = format!("what was written last cannot be kept ({})", said(error));
+            let remedy = "make room for it, or ask once more to go on without it";
+            Failure::at(Exit::Failed, &what, path, remedy)
+        }
+        _ => unable(path, error, NO_VOLUME),
+    }
+}
+
 /// Asks the server of the mount in which this path lies. `handed_over`: what the kernel keeps back belongs to it.
 pub fn ask(path: &Path, message: &Value, handed_over: bool) -> Outcome<Value> {
     let meta = metadata(path).map_err(|error| unable(path, &error, NO_VOLUME))?;
@@ -59,7 +71,7 @@ pub fn ask(path: &Path, message: &Value, handed_over: bool) -> Outcome<Value> {
         return Err(nobody(path, NO_VOLUME));
     }
     if handed_over {
-        crate::verbs::handed_over(path).map_err(|error| unable(path, &error, NO_VOLUME))?;
+        crate::verbs::handed_over(path).map_err(|error| unkept(path, &error))?;
     }
     ask_of(path, message, NO_VOLUME)
 }
