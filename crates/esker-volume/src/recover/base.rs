@@ -3,7 +3,7 @@
 //! Above: `recover`. Below: roots, pages, leaves. Invariant: a range of keys that is not lost has every row that it had
 //! as of the root's commit.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use esker_stone::key::kind;
 use esker_stone::limits::LEVELS_MAX;
@@ -17,6 +17,7 @@ use super::mend::Mended;
 use super::scan::{Part, Scan};
 use crate::device::Device;
 use crate::leaf::Leaf;
+use crate::limits::{SEGMENT_LEN_MAX, SEGMENT_LEN_MIN};
 use crate::merge::{Range, Row, rows};
 use crate::part::{PartHead, TABLES};
 use crate::root;
@@ -35,12 +36,12 @@ pub(super) struct Base {
     /// When it was written, if its head says so.
     pub time: Option<i64>,
     pub state: State,
-    /// The segment and the offset of its page.
-    pub root: (u64, u64),
     /// What it says of stretches.
     pub segments: Vec<Segment>,
     /// No segment that it knows has this number or one above it.
     pub next_segment: u64,
+    /// The newest one that a superblock names could not be read.
+    pub is_passed: bool,
 }
 
 /// A page that may be a root.
@@ -49,6 +50,8 @@ struct Candidate {
     page: PageRef,
     sequence: u64,
     before: u64,
+    /// Whether a superblock names it.
+    told: bool,
 }
 
 /// The plain bytes of a page that lies here.
@@ -102,7 +105,7 @@ fn candidates<D: Device>(device: &Mended<D>, scan: &Scan) -> Vec<Candidate> {
         let Ok(Some(page)) = own.root() else { continue };
         let place = u64::from(own.root_physical) * own.segment_len + page.at;
         let (sequence, before) = (own.sequence, own.log_before);
-        all.push(Candidate { place, page, sequence, before });
+        all.push(Candidate { place, page, sequence, before, told: true });
     }
     for (place, head) in tables(device, scan) {
         if let Ok(page) = head.rows()
@@ -110,52 +113,100 @@ fn candidates<D: Device>(device: &Mended<D>, scan: &Scan) -> Vec<Candidate> {
             && head.sequence <= proven
         {
             let place = place + u64::from(head.rows_at);
-            all.push(Candidate { place, page, sequence: head.sequence, before: head.before });
+            let (sequence, before) = (head.sequence, head.before);
+            all.push(Candidate { place, page, sequence, before, told: false });
         }
     }
     // Of those of one commit the one that was written last is as good as any.
-    all.sort_by_key(|own| std::cmp::Reverse((own.sequence, own.page.segment, own.page.at)));
+    all.sort_by_key(|own| std::cmp::Reverse(own.newness()));
     all
 }
 
-impl Base {
-    /// The newest root that can be read, as of a time; where segments lie it knows, too.
-    pub fn find<D: Device>(
-        device: &Mended<D>,
-        scan: &Scan,
-        places: &mut Places,
-        before: Option<i64>,
-    ) -> Self {
-        for own in candidates(device, scan) {
-            let late = |time: i64| before.is_some_and(|before| time > before);
-            let when = device.heads().find(|(place, _)| place + PartHead::SIZE as u64 == own.place);
-            let when = when.map(|(_, head)| head.time).or_else(|| time(scan, own.place));
-            if before.is_some() && when.is_none_or(late) {
-                continue;
-            }
-            let Some(plain) = page_at(device, own.place, &own.page, &[]) else { continue };
-            let Some(rows) = segments(&plain).filter(|rows| !rows.is_empty()) else { continue };
-            let Ok(count) = u32::try_from(rows.len()) else { continue };
-            let Ok((state, known)) = root::decode(&plain, count) else { continue };
-            let segment_len = scan.shape(device.geometry().size).segment_len;
-            for row in rows.iter().filter(|row| row.number > 0) {
-                let begin = u64::from(row.physical.0) * segment_len;
-                places.tell(row.number, begin);
-            }
-            let (sequence, before) = (own.sequence, own.before);
-            return Self {
-                is_root: true,
-                sequence,
-                before,
-                time: when,
-                state,
-                root: (own.page.segment, own.page.at),
-                segments: rows,
-                next_segment: known.next_number(),
-            };
-        }
-        Self::default()
+impl Candidate {
+    const fn newness(&self) -> (u64, u64, u64) {
+        (self.sequence, self.page.segment, self.page.at)
     }
+
+    /// What it says, if it is a root that can be read.
+    fn read(&self, device: &impl Device) -> Option<(State, Vec<Segment>, u64)> {
+        let plain = page_at(device, self.place, &self.page, &[])?;
+        let rows = segments(&plain).filter(|rows| !rows.is_empty())?;
+        let (state, known) = root::decode(&plain, u32::try_from(rows.len()).ok()?).ok()?;
+        Some((state, rows, known.next_number()))
+    }
+}
+
+impl Base {
+    /// Bytes from stretch to stretch, as most segments say that lie where it knows.
+    pub fn segment_len(&self, places: &Places) -> Option<u64> {
+        let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
+        for row in self.segments.iter().filter(|row| row.number > 0) {
+            let (begin, physical) = (places.get(row.number), u64::from(row.physical.0));
+            let len = begin.and_then(|begin| begin.checked_div(physical));
+            let right = len.filter(|len| {
+                let fits = (SEGMENT_LEN_MIN..=SEGMENT_LEN_MAX).contains(len);
+                fits && len.is_power_of_two() && begin == Some(len * physical)
+            });
+            right.into_iter().for_each(|len| *votes.entry(len).or_default() += 1);
+        }
+        votes.into_iter().max_by_key(|&(_, count)| count).map(|(len, _)| len)
+    }
+
+    /// Says where the segments lie that it knows.
+    pub fn tell(&self, places: &mut Places, segment_len: u64) {
+        for row in self.segments.iter().filter(|row| row.number > 0) {
+            places.tell(row.number, u64::from(row.physical.0) * segment_len);
+        }
+    }
+
+    /// Whether it says the same of what no log tells of.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let (own, other) = (&self.state, &other.state);
+        own.rules == other.rules && own.base == other.base && own.snapshots == other.snapshots
+    }
+}
+
+/// The newest roots that can be read, as of a time, the newest first: so many at most. Where there is none, one that
+/// says nothing.
+pub(super) fn newest<D: Device>(
+    device: &Mended<D>,
+    scan: &Scan,
+    before: Option<i64>,
+    most: usize,
+) -> Vec<Base> {
+    let (mut found, mut last, mut is_passed) = (Vec::new(), None, false);
+    for own in candidates(device, scan) {
+        let late = |time: i64| before.is_some_and(|before| time > before);
+        let when = device.heads().find(|(place, _)| place + PartHead::SIZE as u64 == own.place);
+        let when = when.map(|(_, head)| head.time).or_else(|| time(scan, own.place));
+        // Most are named by a superblock and by the head before them.
+        if (before.is_some() && when.is_none_or(late)) || last == Some(own.newness()) {
+            continue;
+        }
+        let Some((state, segments, next_segment)) = own.read(device) else {
+            is_passed |= own.told && found.is_empty();
+            continue;
+        };
+        last = Some(own.newness());
+        let (sequence, before, time) = (own.sequence, own.before, when);
+        found.push(Base {
+            is_root: true,
+            sequence,
+            before,
+            time,
+            state,
+            segments,
+            next_segment,
+            is_passed,
+        });
+        if found.len() == most {
+            break;
+        }
+    }
+    if found.is_empty() {
+        found.push(Base { is_passed, ..Base::default() });
+    }
+    found
 }
 
 /// Reads tables as far as they are there.

@@ -8,11 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::Places;
 use super::base::{Base, page_at};
 use super::scan::{Part, Scan};
-use crate::device::Device;
+use crate::device::{Device, Geometry};
 use crate::error::{Damage, Result};
-use crate::limits::SEGMENT_LEN_MIN;
 use crate::mkfs::behind;
-use crate::part::{MOVED, PARITY};
+use crate::part::MOVED;
 use crate::segments::{Condition, Physical, Segment, Segments};
 use crate::superblock::Superblock;
 
@@ -33,32 +32,17 @@ pub(super) struct Ground {
     next: u64,
 }
 
-/// What the volume is like, as it is to be written; whether its superblock says so.
-pub(super) fn shape(device: &impl Device, scan: &Scan) -> Result<(Superblock, bool)> {
-    let geometry = device.geometry();
-    let mut shape = scan.shape(geometry.size);
-    if let Some(known) = scan.superblocks.first() {
-        return if geometry.size < known.size {
-            Err(Damage::Shortened.into())
-        } else {
-            Ok((shape, true))
-        };
-    }
-    if let Some(zones) = geometry.zones {
-        (shape.segment_len, shape.segment_room) = (zones.len, zones.capacity);
+/// What the volume is like, as it is to be written, from what is left of it; whether its superblock says so.
+pub(super) fn shape(
+    geometry: &Geometry,
+    scan: &Scan,
+    mut shape: Superblock,
+) -> Result<(Superblock, bool)> {
+    if !scan.superblocks.is_empty() {
+        let is_whole = geometry.size >= shape.size;
+        return if is_whole { Ok((shape, true)) } else { Err(Damage::Shortened.into()) };
     }
     shape.unit = geometry.unit;
-    let twice = scan.parts.iter().any(|(_, head)| head.kind == PARITY);
-    shape.copies = if twice { 2 } else { 1 };
-    // Where few parts are left, they may all lie at multiples of more. None lies where superblocks do.
-    let first = scan.parts.iter().map(|(place, head)| place - head.at).min().unwrap_or(0);
-    while shape.segment_len > SEGMENT_LEN_MIN
-        && u64::from(shape.homes()) * shape.segment_len > first
-        && geometry.zones.is_none()
-    {
-        shape.segment_len /= 2;
-        shape.segment_room = shape.segment_len;
-    }
     shape.size = geometry.size / shape.segment_len * shape.segment_len;
     let newest = scan.parts.iter().max_by_key(|(_, head)| head.sequence);
     shape.codec = newest.map_or(0, |(_, head)| head.rows_codec);

@@ -168,7 +168,7 @@ impl Linking<'_> {
 
     /// Puts something without a name where such things go.
     fn attach(&mut self, home: &(Ino, Vec<u8>), ino: Ino, kind: Kind) {
-        let older = kind != Kind::Directory && self.all.older.contains(&ino) && !self.keep_older;
+        let older = kind != Kind::Directory && self.all.older.contains(&ino);
         let name = self.marked(format!("#{}", ino.0).into_bytes(), ino, older);
         let name = self.name(home.0, &name, ino, kind);
         self.links.nameless += 1;
@@ -240,6 +240,9 @@ pub(super) fn link(all: &mut All, keep_older: bool) -> Links {
         named: BTreeSet::new(),
         links: Links::default(),
     };
+    if own.all.bare.contains(&Ino::ROOT) {
+        own.links.bare.push(b"/".to_vec());
+    }
     own.walk(Ino::ROOT, Vec::new());
     own.attach_all();
     let Linking { new, mut links, next, .. } = own;

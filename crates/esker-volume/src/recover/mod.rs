@@ -57,6 +57,9 @@ const PROBES_MAX: u64 = 1 << 20;
 /// Blocks that are tried of each.
 const PROBED_BLOCKS: usize = 4;
 
+/// Roots that are tried at most, until nothing is lost with one.
+const ROOTS: usize = 4;
+
 /// How to recover.
 #[derive(Clone, Debug, Default)]
 pub struct Recovering {
@@ -193,19 +196,56 @@ fn left<D: Device>(device: D, options: &Options, before: Option<i64>) -> Result<
     };
     let Some(uuid) = scan.uuid() else { return Err(Damage::NoVolume.into()) };
     found.uuid = uuid;
-    let shape = scan.shape(device.geometry().size);
-    let mut places = scan.places(&device);
+    let shape = scan.shape(&device.geometry());
+    let is_guess = scan.superblocks.is_empty() && device.geometry().zones.is_none();
+    let places = scan.places(&device);
     let (mended, count) = mend::mend(device, &scan);
     found.mended = count;
-    let base = base::Base::find(&mended, &scan, &mut places, before);
-    (found.root, found.base) = (base.is_root, base.sequence);
-    let told = rows::Told { scan: &scan, device: &mended, places: &places, before };
-    let all = told.all(&base, &mut found);
+    let bases = base::newest(&mended, &scan, before, ROOTS).into_iter();
+    let mut ways = bases.map(|base| {
+        let (mut places, mut found) = (places.clone(), found.clone());
+        let len = base.segment_len(&places).filter(|_| is_guess);
+        let shape =
+            len.map_or(shape, |len| Superblock { segment_len: len, segment_room: len, ..shape });
+        base.tell(&mut places, shape.segment_len);
+        (found.root, found.base) = (base.is_root, base.sequence);
+        let told = rows::Told { scan: &scan, device: &mended, places: &places, before };
+        let all = told.all(&base, &mut found);
+        Way { shape, places, base, all, found }
+    });
+    let first = ways.next().ok_or(Damage::NoVolume)?;
+    // Power may have failed before all tables of the newest were there: then the one before it has everything.
+    let is_better = |way: &Way| way.has_all_of(&first);
+    let better = if first.is_whole() { None } else { ways.find(is_better) };
+    drop(ways);
+    let Way { shape, mut places, base, all, found } = better.unwrap_or(first);
     for row in &all.begun {
         places.tell(row.segment, u64::from(row.physical.0) * shape.segment_len);
     }
     probe(&mended, &shape, &mut places, &all.recent);
     Ok(Left { scan, mended, shape, places, base, all, found })
+}
+
+/// A root, and all that it and the log behind it say.
+struct Way {
+    shape: Superblock,
+    places: Places,
+    base: base::Base,
+    all: All,
+    found: Found,
+}
+
+impl Way {
+    /// Whether nothing is lost on it.
+    const fn is_whole(&self) -> bool {
+        self.base.is_root && self.found.lost_commit.is_none() && self.found.lost_ranges == 0
+    }
+
+    /// Whether it comes, with nothing lost, to where the other one would.
+    fn has_all_of(&self, other: &Self) -> bool {
+        let is_as_new = self.found.sequence >= other.base.sequence.max(other.found.sequence);
+        self.is_whole() && is_as_new && self.base.agrees_with(&other.base)
+    }
 }
 
 /// The log of a volume that is never written.

@@ -11,6 +11,7 @@ use esker::Ino;
 use esker_stone::check::checksum;
 use esker_stone::rows::extents::BlockName;
 
+use super::base::Base;
 use super::ground::{self, Ground};
 use super::keep::{Keeping, keep};
 use super::prove::Proving;
@@ -115,9 +116,9 @@ pub fn repair<D: Device>(
     options: Options,
     how: Repairing,
 ) -> std::result::Result<Repaired, RepairError> {
-    let Left { scan, mended, mut places, base, mut all, found, .. } =
+    let Left { scan, mended, shape, mut places, base, mut all, found } =
         left(&device, &options, None)?;
-    let (shape, known) = ground::shape(&device, &scan)?;
+    let (shape, known) = ground::shape(&device.geometry(), &scan, shape)?;
     shape.may_be_written()?;
     let below = base.state.base.is_some();
     if lacks_base(&shape, &base.state, &all) {
@@ -134,9 +135,8 @@ pub fn repair<D: Device>(
     let left = if in_place { &mended } else { &bare };
     let kept = keep(&base.state, (left, &places), &mut proving, how.drop_snapshots);
     let mut done = Repaired { found, settings_lost: !known, ..Repaired::default() };
-    let root = base.is_root.then_some(base.root);
     // Without a superblock and a root nothing says that there were none.
-    done.unknown_snapshots = has_lost_root(&shape, root) || (!known && root.is_none());
+    done.unknown_snapshots = has_lost_root(&shape, &base) || (!known && !base.is_root);
     (done.gone, done.hurt) = (kept.gone.clone(), kept.hurt.clone());
     proving.lose(&kept.blocks, shape.block_len);
     if how.write && !how.drop_snapshots && (done.unknown_snapshots || !kept.gone.is_empty()) {
@@ -211,10 +211,10 @@ fn counts_on(own: &Superblock, next_segment: u64) -> Result<()> {
     Superblock::parse(&later.sealed()).map(drop)
 }
 
-/// Whether there were snapshots, and the root that was read is not the newest.
-fn has_lost_root(shape: &Superblock, read: Option<(u64, u64)>) -> bool {
-    let wanted = (shape.root_stored > 0).then_some((shape.root_segment, shape.root_at));
-    shape.incompatible & SNAPSHOTS != 0 && wanted != read
+/// Whether there were snapshots, and the root that was read is older than the one that says which.
+const fn has_lost_root(shape: &Superblock, base: &Base) -> bool {
+    let lacks = base.is_passed || (shape.root_stored > 0 && !base.is_root);
+    shape.incompatible & SNAPSHOTS != 0 && lacks
 }
 
 /// Whether something hangs from a base, and no root says from which. A root from before all of it was laid down names

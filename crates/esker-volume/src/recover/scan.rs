@@ -11,14 +11,14 @@ use std::thread;
 use esker_stone::superblock::MAGIC as SUPERBLOCK;
 
 use super::Places;
-use crate::device::Device;
+use crate::device::{Device, Geometry};
 use crate::error::{Error, Result};
 use crate::limits::{
     BLOCK_LEN_MAX, COPIES_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX,
     UNIT_MIN,
 };
 use crate::parity::PART_MAX;
-use crate::part::{MAGIC, PartHead};
+use crate::part::{MAGIC, PARITY, PartHead};
 use crate::superblock::{self, Superblock};
 
 /// Bytes that a thread takes at a time.
@@ -188,21 +188,33 @@ impl Scan {
     }
 
     /// What the volume is like: as its newest superblock says, or as its parts lie.
-    pub fn shape(&self, size: u64) -> Superblock {
+    pub fn shape(&self, geometry: &Geometry) -> Superblock {
         if let Some(own) = self.superblocks.first() {
             return *own;
         }
-        let begins = self.parts.iter().map(|(place, head)| place - head.at);
-        let bits = begins.fold(SEGMENT_LEN_MAX, |bits, begin| bits | begin);
-        let segment_len = (1 << bits.trailing_zeros()).clamp(SEGMENT_LEN_MIN, SEGMENT_LEN_MAX);
+        let begins = || self.parts.iter().map(|(place, head)| place - head.at);
+        let bits = begins().fold(SEGMENT_LEN_MAX, |bits, begin| bits | begin);
+        let mut segment_len = (1 << bits.trailing_zeros()).clamp(SEGMENT_LEN_MIN, SEGMENT_LEN_MAX);
+        let twice = self.parts.iter().any(|(_, head)| head.kind == PARITY);
+        let like = Superblock {
+            copies: 1 + u32::from(twice),
+            ..Superblock::new(self.uuid().unwrap_or_default())
+        };
+        // Where few parts are left, they may all lie at multiples of more. None lies where superblocks do.
+        let first = begins().min().unwrap_or(0);
+        while segment_len > SEGMENT_LEN_MIN && u64::from(like.homes()) * segment_len > first {
+            segment_len /= 2;
+        }
+        let zones = geometry.zones.filter(|zones| zones.len > 0);
+        let (segment_len, segment_room) =
+            zones.map_or((segment_len, segment_len), |zones| (zones.len, zones.capacity));
         Superblock {
-            size: size.next_multiple_of(segment_len),
+            size: geometry.size.next_multiple_of(segment_len),
             segment_len,
-            segment_room: segment_len,
+            segment_room,
             unit: UNIT_MIN,
             block_len: BLOCK_LEN_MAX,
-            copies: 1,
-            ..Superblock::new(self.uuid().unwrap_or_default())
+            ..like
         }
     }
 
