@@ -467,7 +467,11 @@ fn what_may_be_older_keeps_its_name() {
     };
     let old: BTreeSet<String> = (0..5).map(|number| format!("/f{number}")).collect();
     let mut all: Files = old.iter().map(|path| (path.clone(), step(&path[1..]).0)).collect();
+    // Of a file that the same commit makes the name is lost, and a later one says the rest.
+    let nameless = put(&fs, "nameless", &[1; 3000]);
     let (_, lost) = step("f2");
+    put(&fs, "nameless", &[2; 3000]);
+    all.insert(format!("/lost+found/#{}", nameless.0), vec![2; 3000]);
     for name in ["next", "last"] {
         all.insert(format!("/{name}"), step(name).0);
     }

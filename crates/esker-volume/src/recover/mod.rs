@@ -43,6 +43,7 @@ use crate::device::Device;
 use crate::error::{Damage, Result};
 use crate::limits::{BLOCK_LEN_MAX, NEXT};
 use crate::log::{Good, Log};
+use crate::merge::Range;
 use crate::migrate::Moving;
 use crate::recent::Recent;
 use crate::rows::{Begun, Move, Numbers};
@@ -201,8 +202,7 @@ fn left<D: Device>(device: D, options: &Options, before: Option<i64>) -> Result<
     let places = scan.places(&device);
     let (mended, count) = mend::mend(device, &scan);
     found.mended = count;
-    let bases = base::newest(&mended, &scan, before, ROOTS).into_iter();
-    let mut ways = bases.map(|base| {
+    let way = |base: base::Base| {
         let (mut places, mut found) = (places.clone(), found.clone());
         let len = base.segment_len(&places).filter(|_| is_guess);
         let shape =
@@ -210,15 +210,22 @@ fn left<D: Device>(device: D, options: &Options, before: Option<i64>) -> Result<
         base.tell(&mut places, shape.segment_len);
         (found.root, found.base) = (base.is_root, base.sequence);
         let told = rows::Told { scan: &scan, device: &mended, places: &places, before };
-        let all = told.all(&base, &mut found);
-        Way { shape, places, base, all, found }
-    });
-    let first = ways.next().ok_or(Damage::NoVolume)?;
+        let (all, lost) = told.all(&base, &mut found);
+        Way { shape, places, base, all, lost, found }
+    };
+    let mut bases = base::newest(&mended, &scan, before, ROOTS).into_iter();
+    let first = bases.next().map(way).ok_or(Damage::NoVolume)?;
     // Power may have failed before all tables of the newest were there: then the one before it has everything.
-    let is_better = |way: &Way| way.has_all_of(&first);
-    let better = if first.is_whole() { None } else { ways.find(is_better) };
-    drop(ways);
-    let Way { shape, mut places, base, all, found } = better.unwrap_or(first);
+    let better = match first.is_whole() {
+        true => None,
+        false => {
+            let alike = bases.filter(|base| base.agrees_with(&first.base));
+            alike.map(way).find(|way| way.has_all_of(&first))
+        }
+    };
+    let Way { shape, mut places, base, mut all, lost, found } = better.unwrap_or(first);
+    let told = rows::Told { scan: &scan, device: &mended, places: &places, before };
+    told.fill(&base, &mut all, lost);
     for row in &all.begun {
         places.tell(row.segment, u64::from(row.physical.0) * shape.segment_len);
     }
@@ -232,6 +239,8 @@ struct Way {
     places: Places,
     base: base::Base,
     all: All,
+    /// Ranges of keys of which some are lost.
+    lost: Vec<Range>,
     found: Found,
 }
 
@@ -244,7 +253,7 @@ impl Way {
     /// Whether it comes, with nothing lost, to where the other one would.
     fn has_all_of(&self, other: &Self) -> bool {
         let is_as_new = self.found.sequence >= other.base.sequence.max(other.found.sequence);
-        self.is_whole() && is_as_new && self.base.agrees_with(&other.base)
+        self.is_whole() && is_as_new
     }
 }
 

@@ -211,8 +211,8 @@ impl<D: Device> Told<'_, D> {
         older
     }
 
-    /// All rows that count.
-    pub fn all(&self, base: &Base, found: &mut Found) -> All {
+    /// All rows that count, and ranges of keys of which some are lost.
+    pub fn all(&self, base: &Base, found: &mut Found) -> (All, Vec<Range>) {
         let (device, places) = (self.device, self.places);
         let mut walk = Walk::new(device, places);
         walk.tables(&base.state.tables);
@@ -231,19 +231,23 @@ impl<D: Device> Told<'_, D> {
             let old = all.recent.inodes.keys().take_while(|ino| !sure(ino));
             all.older.extend(old.copied());
         }
-        if !walk.lost.is_empty() {
-            let lost = walk.lost.drain(..).map(|range| (range.from, range.to));
-            let lost = Ranges(lost.collect());
-            // What came later than the tables has none there.
-            let known = all.recent.inodes.range(..Ino(base.state.numbers.next_ino));
-            let bare = known.map(|(&ino, _)| ino).filter(|&ino| lost.hold_xattrs(ino));
-            all.bare = bare.collect();
-            // The same goes for what is in them.
-            let next_ino = if base.is_root { base.state.numbers.next_ino } else { u64::MAX };
-            all.fill(&lost, self.older(base), Ino(next_ino));
-            all.has_older = true;
+        (all, walk.lost)
+    }
+
+    /// Takes what older rows say of what is lost.
+    pub fn fill(&self, base: &Base, all: &mut All, lost: Vec<Range>) {
+        if lost.is_empty() {
+            return;
         }
-        all
+        let lost = Ranges(lost.into_iter().map(|range| (range.from, range.to)).collect());
+        // What came later than the tables has none there.
+        let known = all.recent.inodes.range(..Ino(base.state.numbers.next_ino));
+        let bare = known.map(|(&ino, _)| ino).filter(|&ino| lost.hold_xattrs(ino));
+        all.bare = bare.collect();
+        // The same goes for what is in them.
+        let next_ino = if base.is_root { base.state.numbers.next_ino } else { u64::MAX };
+        all.fill(&lost, self.older(base), Ino(next_ino));
+        all.has_older = true;
     }
 }
 
