@@ -266,6 +266,35 @@ fn growing_that_was_stopped_is_repaired() {
     }
 }
 
+/// Where the few parts that are left lie at multiples of two stretches, the root says how long a stretch is.
+#[test]
+fn stretches_are_as_long_as_the_root_says() {
+    let (shape, mut chance) = (&SHAPES[0], Chance::new(seed()));
+    let device = shape.fresh(seed());
+    let (fs, mut cases) = (mounted(shape, &device), 0);
+    for step in 0..300 {
+        let bytes = noise(&mut chance, 9000);
+        put(&fs, "file", &bytes);
+        fs.store().sync().expect("a sync");
+        let medium = device.medium();
+        let mut begins = heads(&medium).into_iter().map(|(at, head)| at - head.at);
+        let twice = 2 * shape.segment_len;
+        if !begins.all(|begin| begin.is_multiple_of(twice) && begin >= 2 * twice) {
+            continue;
+        }
+        let own = shape.device(Gone::All.of(shape, &medium));
+        let how = Repairing { write: true, ..Repairing::default() };
+        let told = repair(&own, shape.options(true), how);
+        let told = told.unwrap_or_else(|why| panic!("step {step}: {why:?}"));
+        let volume = shape.open(&own, false).expect("it opens");
+        let wanted = Files::from([("/file".to_owned(), bytes)]);
+        assert!(files(&volume) == wanted, "step {step}: {told:?}");
+        cases += 1;
+    }
+    println!("{cases} volumes of which every second stretch is empty");
+    assert!(cases > 0, "none was so");
+}
+
 /// A device of which some pages cannot be read until they are written.
 struct Worn {
     device: Lying,
