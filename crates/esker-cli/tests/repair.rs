@@ -156,7 +156,13 @@ fn a_snapshot_is_taken_out() {
     let out = lab.path("out");
     succeeds(&["recover", &format!("{disk}@before"), "-o", &out]);
     assert_eq!(fs::read(format!("{out}/d1/f4")).expect("it is out"), noise(4, 30_000));
-    fails(&["recover", &format!("{disk}@other"), "-o", &out], 6, &["no snapshot of this name"]);
+    let other = lab.path("other");
+    fails(&["recover", &format!("{disk}@other"), "-o", &other], 6, &["no snapshot of this name"]);
+    // Whole files that are there already are not taken for lost.
+    fails(&["recover", &disk, "-o", &out], 2, &["something in it", "empty directory", "--force"]);
+    succeeds(&["recover", &disk, "-o", &out, "--force"]);
+    let long_ago = ["recover", &disk, "-o", &other, "--before", "1000"];
+    fails(&long_ago, 6, &["nothing of that time is left", "later time"]);
 }
 
 /// A volume on an image that lies elsewhere is repaired with it, and not touched without it.

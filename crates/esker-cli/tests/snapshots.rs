@@ -125,7 +125,8 @@ fn a_volume_goes_back_to_a_snapshot() {
     let back = succeeds(&["snapshot", "rollback", &disk, "before", "--keep", "after"]);
     assert!(back.contains("as it was in the snapshot before"), "{back}");
     succeeds(&["check", &disk]);
-    succeeds(&["snapshot", "diff", &disk, "before"]);
+    let same = succeeds(&["snapshot", "diff", &disk, "before"]);
+    assert!(same.contains("nothing changed since before"), "{same}");
     fails(&["snapshot", "diff", &disk, "before", "after"], 7, &told);
     succeeds(&["mount", &disk, &mnt]);
     assert_eq!(fs::read_to_string(format!("{mnt}/f")).expect("read"), "as it was");

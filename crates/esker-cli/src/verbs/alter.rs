@@ -128,8 +128,12 @@ impl Tune {
         let kept = size_shown(now["reserve"].as_u64().unwrap_or(0));
         let codec = now["compress"].as_str().unwrap_or_default();
         let (name, level) = (path_shown(&self.target), &now["level"]);
-        let shown =
-            format!("{name}: what is new is compressed by {codec}:{level}, {kept} are kept back");
+        let base = self.base.as_ref().map_or_else(String::new, |base| {
+            format!("; it lies on the image {}", path_shown(base))
+        });
+        let shown = format!(
+            "{name}: what is new is compressed by {codec}:{level}, {kept} are kept back{base}"
+        );
         tell(self.json, &now, &shown);
         Ok(())
     }

@@ -44,7 +44,7 @@ pub struct Recover {
     /// A volume that is not mounted, a snapshot of one, or an image
     #[arg(value_name = "VOLUME[@NAME]|IMAGE")]
     source: PathBuf,
-    /// The directory to put everything into; it is made if it is not there
+    /// The directory to put everything into: an empty one, or one that is made
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Also files with gaps, which are zeros, with the ending .damaged
@@ -88,6 +88,7 @@ impl Recover {
             let volume = self.snapshot().map_or(&*self.source, |(volume, _)| volume);
             super::spare(volume, output)?;
         }
+        self.has_place()?;
         let (view, found) = self.left()?;
         let start = images::find(&*view, &Place { image: self.source.clone(), path: Vec::new() })?;
         let len = std::fs::metadata(&self.source).map_or(0, |meta| meta.len());
@@ -112,7 +113,22 @@ impl Recover {
             let what = format!("cannot write there ({})", said(&error));
             Failure::at(Exit::Failed, &what, &self.output, "name a directory")
         })?;
-        self.tell(&done, found.as_ref())
+        self.tell(&done, found.as_ref())?;
+        if self.before.is_some() && done.files == 0 {
+            let what = "nothing of that time is left, if there was anything yet";
+            return Err(Failure::at(Exit::Damaged, what, &self.source, "name a later time"));
+        }
+        Ok(())
+    }
+
+    /// What is there already is not mixed with what is recovered.
+    fn has_place(&self) -> Outcome {
+        let mut there = std::fs::read_dir(&self.output).into_iter().flatten();
+        if self.force || there.next().is_none() {
+            return Ok(());
+        }
+        let remedy = "choose an empty directory, or replace what has the same names with --force";
+        Err(Failure::at(Exit::Usage, "there is something in it", &self.output, remedy))
     }
 
     /// The volume and the snapshot that are meant by `VOLUME@NAME`.

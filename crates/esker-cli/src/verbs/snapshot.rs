@@ -199,7 +199,9 @@ fn diff(target: &Target, from: &str, to: Option<&str>) -> Outcome {
             "before": before, "after": after, "freed": freed,
         });
         say(&told.to_string());
-    } else if count > 0 {
+    } else if count == 0 {
+        say(&format!("nothing changed since {from}"));
+    } else {
         if unlisted > 0 {
             say(&format!("and {unlisted} more; unmounted, the volume tells of all"));
         }
@@ -247,11 +249,13 @@ fn words(answer: &Value, path: &Path) -> Vec<String> {
     if rows.is_empty() {
         return vec![format!("{place} has no snapshots")];
     }
+    let names = rows.iter().filter_map(|row| row["name"].as_str());
+    let width = names.map(str::len).max().unwrap_or(0);
     let line = |row: &Value| {
         let name = row["name"].as_str().unwrap_or_default();
         let held = size_shown(row["bytes"].as_u64().unwrap_or(0));
         let time = row["time"].as_i64().unwrap_or(0);
-        format!("{name:<24} {:>20} {held:>10} of its own", time_shown(time))
+        format!("{name:<width$}  {:>20} {held:>10} of its own", time_shown(time))
     };
     rows.iter().map(line).collect()
 }

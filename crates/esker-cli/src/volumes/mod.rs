@@ -165,7 +165,10 @@ pub fn device(path: &Path, write: bool) -> Outcome<FileDevice> {
         }
         let what = format!("the volume is in use by {}", owner::shown(path));
         let remedy = match owner::mounted_at(path) {
-            Some(dir) => format!("it is mounted on {}: unmount it there", path_shown(&dir)),
+            Some(dir) => {
+                let dir = path_shown(&dir);
+                format!("it is mounted on {dir}: name that where a mount will do, or unmount it")
+            }
             None => "unmount it there, or wait".to_owned(),
         };
         Failure::at(Exit::Failed, &what, path, &remedy)
