@@ -101,7 +101,12 @@ fn a_damaged_volume_becomes_one_that_is_whole() {
     for at in superblocks.into_iter().chain((0..128).map(|step| step * 4096)) {
         file.write_all_at(&[0; 512], at as u64).expect("damage");
     }
-    fails(&["check", &disk], 4, &["not an Esker image or volume"]);
+    fails(
+        &["check", &disk],
+        4,
+        &["not an Esker image or volume", "if it was one, `esker recover`"],
+    );
+    fails(&["dump", &disk], 4, &["not an Esker volume", "if it was one, `esker recover`"]);
     // The root is found by its head, and says that there were no snapshots.
     let done = repaired(&[&disk]);
     assert!(done["settings_lost"] == true && done["rebuilt"] == true, "{done}");

@@ -116,7 +116,7 @@ pub fn failure(path: &Path, error: Error) -> Failure {
         Error::Damaged(Damage::NoImage) => (
             Exit::Source,
             "not an Esker image or volume".to_owned(),
-            "`esker pack` makes an image, `esker mkfs` a volume",
+            "if it was one, `esker recover` has what is left; `esker pack` or `mkfs` makes one",
         ),
         Error::Damaged(Damage::Truncated) => {
             let what = "the image is cut short: its end is missing".to_owned();
@@ -149,7 +149,8 @@ pub fn open_file(path: &Path) -> Outcome<Source> {
     // To open a pipe would be to wait for who writes to it.
     let meta = std::fs::metadata(path).map_err(|error| failure(path, error.into()))?;
     if meta.is_dir() {
-        return Err(Failure::at(Exit::Source, "a directory, not an image", path, ""));
+        let remedy = "name the file of an image or a volume; `esker stats` tells of a mount";
+        return Err(Failure::at(Exit::Source, "a directory, not an image", path, remedy));
     }
     if !(meta.is_file() || meta.file_type().is_block_device()) {
         let what = "neither a file nor a block device, so not an image";

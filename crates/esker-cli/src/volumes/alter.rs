@@ -77,7 +77,7 @@ fn wanted(volume: &Volume<FileDevice>, path: &Path, size: Option<u64>) -> Outcom
         let what = format!("a volume only grows, and this one has {}", size_shown(now));
         return Err(usage(&what, "make a smaller one, and copy what it holds: mkfs --from"));
     }
-    if size > there && !path.metadata().is_ok_and(|meta| meta.is_file()) {
+    if size > there && !volume.device().is_file() {
         let what = format!("the device has {}", size_shown(there));
         return Err(usage(&what, "leave out --size"));
     }

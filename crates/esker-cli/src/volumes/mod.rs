@@ -86,9 +86,11 @@ pub fn setting(word: &str) -> Result<Setting, String> {
 pub fn failure(path: &Path, error: &Error) -> Failure {
     let check = "`esker check --repair` repairs it, `esker recover` takes out what is left";
     let (exit, what, remedy) = match error {
-        Error::Damaged(Damage::NoVolume) => {
-            (Exit::Source, "not an Esker volume".to_owned(), "`esker mkfs` makes one")
-        }
+        Error::Damaged(Damage::NoVolume) => (
+            Exit::Source,
+            "not an Esker volume".to_owned(),
+            "if it was one, `esker recover` takes out what is left; `esker mkfs` makes a new one",
+        ),
         Error::Base(NoBase::Unfinished) => return base::unfinished(path),
         Error::Base(NoBase::Missing) => {
             (Exit::Source, error.to_string(), "name it with --base where you mount the volume")

@@ -123,6 +123,13 @@ impl FileDevice {
         Ok(Self { file: guided(file), size, readers, counter, queue: None, zoning: None })
     }
 
+    /// Whether it is a file, which can be made longer, and not a block device. Asked of what is open: a name may
+    /// lead elsewhere by now.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        self.file.metadata().is_ok_and(|meta| meta.is_file())
+    }
+
     /// Bytes that were read so far: it goes on counting.
     #[must_use]
     pub fn counter(&self) -> Arc<AtomicU64> {
@@ -165,7 +172,7 @@ impl FileDevice {
     /// Makes a file as long, and looks how long it is, or the device.
     fn lengthen(&self, size: u64) -> std::io::Result<u64> {
         let mut now = (&self.file).seek(SeekFrom::End(0))?;
-        if now < size && self.file.metadata()?.is_file() {
+        if now < size && self.is_file() {
             self.file.set_len(size)?;
             now = size;
         }
