@@ -218,6 +218,17 @@ fn what_cannot_be_asked_is_told_why() {
     succeeds(&["umount", &mnt]);
     succeeds(&["mount", &disk, &mnt]);
     fails(&["snapshot", "list", &disk], 1, &["in use by", "is mounted on", "mnt"]);
+    let (of_mount, out) = (format!("{mnt}@x"), lab.path("out"));
+    let alone: [&[&str]; 5] = [
+        &["send", &of_mount],
+        &["freeze", &mnt, "-o", &out],
+        &["dump", &mnt],
+        &["upgrade", &mnt],
+        &["snapshot", "mount", &mnt, "x", &lab.path("then")],
+    ];
+    for words in alone {
+        fails(words, 2, &["a mount, where the volume itself is wanted", "unmount it", "disk.vol"]);
+    }
     succeeds(&["umount", &mnt]);
 }
 

@@ -19,6 +19,7 @@ pub mod lying;
 pub mod model;
 pub mod moments;
 
+pub mod place;
 pub mod rig;
 pub mod script;
 

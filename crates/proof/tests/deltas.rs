@@ -3,24 +3,18 @@
 
 use std::sync::Arc;
 
-use esker::posix::{Caller, Fs, New};
-use esker::store::{Store as _, View as _};
-use esker::{Ino, Kind, Name, Time};
+use esker::posix::Fs;
+use esker::store::View as _;
 use esker_proof::chance::Chance;
 use esker_proof::cut::{SHAPES, Shape, goes_on};
 use esker_proof::harness::seed;
-use esker_proof::lying::Lying;
 use esker_proof::lying::medium::Medium;
 use esker_proof::lying::states::{Dose, Replay};
-use esker_proof::world::inside::Checked as _;
-use esker_proof::world::on_volume::{Above, mount};
+use esker_proof::place::{BLOCK, Files, Place, clock, noise};
+use esker_proof::world::on_volume::mount;
 use esker_stone::Codec;
 use esker_volume::recover::{Repairing, repair};
 use esker_volume::scrub::Scrubbing;
-use esker_volume::segments::Condition;
-use esker_volume::{Snapped, SnapshotError};
-
-const BLOCK: usize = 4096;
 
 /// Few segments: nothing is moved before it must.
 const FEW: Shape = Shape { name: "few segments", codec: Codec::Zstd, ..SHAPES[0] };
@@ -32,141 +26,6 @@ const MANY: Shape = Shape {
     table_len: 16 << 10,
     ..FEW
 };
-
-fn clock() -> Time {
-    Time { secs: 1_700_000_000, nanos: 0 }
-}
-
-fn noise(chance: &mut Chance, len: usize) -> Vec<u8> {
-    (0..len / 8).flat_map(|_| chance.number().to_le_bytes()).collect()
-}
-
-/// Names, inodes and what is in them.
-type Files = Vec<(String, Ino, Vec<u8>)>;
-
-/// Files on a volume, and what each holds.
-struct Place {
-    shape: Shape,
-    device: Arc<Lying>,
-    fs: Fs<Above<Arc<Lying>>>,
-    files: Files,
-}
-
-impl Place {
-    fn new(shape: Shape, seed: u64) -> Self {
-        let device = shape.fresh(seed);
-        let fs = Fs::new(mount(&shape, Arc::clone(&device)).expect("it opens"), clock);
-        Self { shape, device, fs, files: Vec::new() }
-    }
-
-    fn on(shape: Shape, device: Lying) -> Result<Self, String> {
-        let device = Arc::new(device);
-        let home = mount(&shape, Arc::clone(&device)).map_err(|error| format!("{error:?}"))?;
-        Ok(Self { shape, device, fs: Fs::new(home, clock), files: Vec::new() })
-    }
-
-    fn again(&mut self) {
-        let home = mount(&self.shape, Arc::clone(&self.device)).expect("it opens");
-        self.fs = Fs::new(home, clock);
-    }
-
-    fn write(&mut self, name: &str, bytes: Vec<u8>) -> Ino {
-        let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
-        let parsed = Name::parse(name.as_bytes()).expect("a name");
-        let ino = self.fs.create(&Caller::ROOT, Ino::ROOT, parsed, new).expect("a file").ino;
-        self.fs.forget(ino, 1);
-        self.fs.write(ino, 0, &bytes, false).expect("room");
-        self.files.push((name.to_owned(), ino, bytes));
-        ino
-    }
-
-    /// Changes a few bytes of a block, and writes all of it.
-    fn alter(&mut self, file: usize, block: usize, chance: &mut Chance) {
-        let (_, ino, bytes) = &mut self.files[file];
-        let at = block * BLOCK;
-        let own = &mut bytes[at..at + BLOCK];
-        for _ in 0..1 + chance.below(3) {
-            own[chance.below(BLOCK as u64) as usize] ^= 1 + chance.below(255) as u8;
-        }
-        self.fs.write(*ino, at as u64, own, false).expect("room");
-    }
-
-    fn overwrite(&mut self, file: usize, at: usize, own: &[u8]) {
-        let (_, ino, bytes) = &mut self.files[file];
-        bytes[at..at + own.len()].copy_from_slice(own);
-        self.fs.write(*ino, at as u64, own, false).expect("room");
-    }
-
-    fn remove(&mut self, file: usize) {
-        let (name, ..) = self.files.remove(file);
-        let parsed = Name::parse(name.as_bytes()).expect("a name");
-        self.fs.unlink(&Caller::ROOT, Ino::ROOT, parsed).expect("unlink always works");
-    }
-
-    /// Makes all safe; bytes of blocks that were written, and of files that were written as deltas.
-    fn sync(&self) -> (u64, u64) {
-        let volume = self.fs.store().volume();
-        let before = volume.counted();
-        self.fs.store().sync().expect("a sync");
-        let done = volume.counted().since(&before);
-        (done.blocks, done.resembling)
-    }
-
-    /// Keeps a snapshot, if there is room for it.
-    fn keep(&self, name: String) -> Option<(String, Files)> {
-        self.sync();
-        match self.fs.store().create_snapshot(&name) {
-            Err(SnapshotError::NoRoom) => None,
-            made => {
-                made.expect("it is made");
-                Some((name, self.files.clone()))
-            }
-        }
-    }
-
-    fn go_back(&mut self, name: &str, files: &Files) {
-        self.sync();
-        match self.fs.store().volume().rollback(name) {
-            Err(SnapshotError::NoRoom) => {}
-            done => {
-                done.expect("it goes back");
-                self.files.clone_from(files);
-            }
-        }
-        self.again();
-    }
-
-    /// Bytes of blocks that somebody needs.
-    fn needed(&self) -> u64 {
-        let rows = self.fs.store().volume().stretches();
-        let blocks =
-            rows.iter().filter(|row| matches!(row.condition, Condition::Log | Condition::Moved));
-        blocks.map(|row| row.live).sum()
-    }
-
-    fn same(&self, files: &[(String, Ino, Vec<u8>)]) -> Result<(), String> {
-        for (name, ino, bytes) in files {
-            let mut found = vec![0; bytes.len() + 1];
-            let read = self.fs.read(*ino, 0, &mut found);
-            if read != Ok(bytes.len()) || found[..bytes.len()] != **bytes {
-                return Err(format!("{name} is not what it was: {read:?}"));
-            }
-        }
-        let findings = self.fs.store().findings();
-        if findings.is_empty() { Ok(()) } else { Err(findings.join(", ")) }
-    }
-
-    /// All files are what they were given, now and when it is mounted again, and all counts are right.
-    fn holds(&mut self) {
-        for again in [false, true] {
-            if again {
-                self.again();
-            }
-            let files = &self.files;
-            self.same(files).unwrap_or_else(|why| panic!("{}: {why}", self.shape.name));
-        }
-    }
-}
 
 /// Writes all blocks of the first file again, a little changed, so that they are looked at from then on.
 fn alter_some(place: &mut Place, chance: &mut Chance) {
@@ -305,14 +164,14 @@ fn churn(shape: Shape, steps: u64, seed: u64) {
         if step % 16 == 0 {
             place.holds();
             for (name, files) in &kept {
-                looks_like(&place, name, files);
+                place.looks_like(name, files);
             }
         }
     }
     assert!(alike > 0, "{}, {seed:#x}: there were no deltas", place.shape.name);
     place.holds();
     for (name, files) in std::mem::take(&mut kept) {
-        looks_like(&place, &name, &files);
+        place.looks_like(&name, &files);
         let volume = place.fs.store().volume();
         let held = volume.held_by_snapshots().expect("it is counted");
         let alone =
@@ -321,16 +180,6 @@ fn churn(shape: Shape, steps: u64, seed: u64) {
         volume.delete_snapshot(&name).expect("it is deleted");
         assert_eq!(Some(before - place.needed()), alone, "{name}, {seed:#x}");
         place.holds();
-    }
-}
-
-/// A snapshot has what all files held then.
-fn looks_like(place: &Place, name: &str, files: &[(String, Ino, Vec<u8>)]) {
-    let seen = Snapped::new(Arc::clone(place.fs.store().shared()), name).expect("it is there");
-    for (file, ino, bytes) in files {
-        let mut found = vec![0; bytes.len() + 1];
-        let read = seen.read(*ino, 0, &mut found);
-        assert!(read == Ok(bytes.len()) && found[..bytes.len()] == **bytes, "{name}: {file}");
     }
 }
 

@@ -312,11 +312,22 @@ fn add(fs: &Fs<Above<Arc<Lying>>>, name: &str, len: usize) {
 
 /// Every state of a device on its way from one medium: power may go after each operation.
 fn cuts(shape: &Shape, medium: &Medium, device: &Lying, each: &mut dyn FnMut(Medium)) {
-    let mut replay = Replay::new(medium.clone(), shape.zones.map(|zones| zones.len), false);
+    cuts_of(shape, medium, (device, false), each);
+}
+
+/// The same; the device may forget its flushes.
+fn cuts_of(
+    shape: &Shape,
+    medium: &Medium,
+    (device, forgets): (&Lying, bool),
+    each: &mut dyn FnMut(Medium),
+) {
+    let mut replay = Replay::new(medium.clone(), shape.zones.map(|zones| zones.len), forgets);
     let mut chance = Chance::new(seed());
+    let subsets = u64::from(forgets) * 4;
     for op in &device.ops() {
         replay.step(op);
-        replay.states(Dose { subsets: 0, torn: 0, garbage: 0 }, &mut chance, each);
+        replay.states(Dose { subsets, torn: 0, garbage: 0 }, &mut chance, each);
     }
 }
 
@@ -361,6 +372,101 @@ fn a_way_back_that_is_cut_short_leaves_nothing_behind() {
     });
     println!("{states} states");
     assert_eq!((seen, ends), ([true; 2], [true; 2]));
+}
+
+/// One in so many states after the first cut, and after the second, is looked at.
+const ONCE: u64 = 7;
+const TWICE: u64 = 3;
+
+/// What a volume shows that was cut short on its way back, and again while that was finished; it must be sound, and its
+/// snapshot show what it did.
+fn after_cuts(shape: &Shape, cut: Medium, then: u64) -> Result<u64, String> {
+    let told = |error: &dyn std::fmt::Debug| format!("{error:?}");
+    let volume = shape.open(Arc::new(shape.device(cut)), false).map_err(|error| told(&error))?;
+    let findings = volume.check();
+    if !findings.is_empty() {
+        return Err(format!("check finds {findings:?}"));
+    }
+    let (shown, volume) = (print(&volume)?, Arc::new(volume));
+    let own = Snapped::new(volume, "then").map_err(|error| told(&error))?;
+    if print(&own)? == then { Ok(shown) } else { Err("the snapshot shows something else".into()) }
+}
+
+/// Cuts a way back, and once more either what opening finishes of it or another way back; how many states there were,
+/// and how many showed the one and the other.
+fn cut_twice(shape: &Shape, forgets: bool) -> Result<(u64, [u64; 2]), String> {
+    let device = shape.fresh(seed());
+    let fs = Fs::new(mount(shape, Arc::clone(&device)).expect("it opens"), clock);
+    (0..30).for_each(|number| add(&fs, &format!("then {number}"), 700));
+    fs.store().create_snapshot("then").expect("a snapshot");
+    (0..30).for_each(|number| add(&fs, &format!("now {number}"), 3000));
+    drop(fs);
+    let medium = device.medium();
+    let back = |medium: &Medium, again: bool| {
+        let device = Arc::new(shape.device(medium.clone()));
+        let volume = shape.open(Arc::clone(&device), true).map_err(|error| format!("{error:?}"))?;
+        let before = print(&volume)?;
+        let done = if again { volume.rollback("then") } else { volume.sweep().map_err(Into::into) };
+        done.map_err(|error| format!("{error:?}"))?;
+        Ok::<_, String>((before, print(&volume)?, device))
+    };
+    let (now, then, first) = back(&medium, true)?;
+    let (mut states, mut seen, mut found) = (0, [0; 2], Ok(()));
+    let (mut once, mut twice) = (0_u64, 0_u64);
+    cuts_of(shape, &medium, (&first, forgets), &mut |cut| {
+        once += 1;
+        if once % ONCE != 0 {
+            return;
+        }
+        for again in [false, true] {
+            let mut look = || {
+                let (shown, wanted, second) = back(&cut, again)?;
+                if ![now, then].contains(&shown) || (again && wanted != then) {
+                    return Err("cut once, it shows neither of both".into());
+                }
+                let mut found = Ok(());
+                cuts_of(shape, &cut, (&second, forgets), &mut |cut| {
+                    twice += 1;
+                    if twice % TWICE != 0 {
+                        return;
+                    }
+                    let own = after_cuts(shape, cut, then);
+                    states += 1;
+                    seen[usize::from(own == Ok(then))] += 1;
+                    // What went back does not come again.
+                    let right = own.as_ref().is_ok_and(|own| [shown, wanted].contains(own));
+                    if !right && found.is_ok() {
+                        found = Err(format!("cut twice, again: {again}: {own:?}"));
+                    }
+                });
+                found
+            };
+            if found.is_ok() {
+                found = look();
+            }
+        }
+    });
+    found.map(|()| (states, seen))
+}
+
+/// Power goes while a volume goes back, and again while that is finished or done once more: it is what it was, or what
+/// the snapshot shows, and nothing else.
+#[test]
+fn a_way_back_that_is_cut_twice_is_the_one_or_the_other() {
+    for shape in &SHAPES {
+        // Twice the room: what it goes back to is written beside what there is.
+        let shape = &Shape { size: shape.size * 2, ..*shape };
+        let (states, seen) =
+            cut_twice(shape, false).unwrap_or_else(|why| panic!("{}: {why}", shape.name));
+        println!("{}: {states} states, {seen:?}", shape.name);
+        assert!(seen.iter().all(|&count| count > 0), "{}: {seen:?}", shape.name);
+    }
+}
+
+/// The control: on a device that forgets its flushes the same must fail.
+#[test]
+fn a_way_back_on_a_device_that_forgets_flushes_is_found_out() {
+    assert!(cut_twice(&SHAPES[0], true).is_err(), "nobody noticed");
 }
 
 /// Where there is no room to go back it is said, and nothing has changed.

@@ -37,8 +37,9 @@ impl Freeze {
         let snapshot = volumes::snapshots::named(input).map(|(volume, _)| volume);
         let volume = snapshot.unwrap_or_else(|| input.clone());
         if !is_volume(&volume) {
-            let what = "not a volume";
-            return Err(Failure::at(Exit::Source, what, input, "`esker pack` packs other things"));
+            let (what, remedy) = ("not a volume", "`esker pack` packs other things");
+            let other = || Failure::at(Exit::Source, what, input, remedy);
+            return Err(volumes::owner::is_a_mount(input).unwrap_or_else(other));
         }
         if self.on_top {
             let base =

@@ -84,8 +84,9 @@ impl Send {
     /// Sends it.
     pub fn run(&self) -> Outcome {
         let (path, name) = snapshots::named(&self.source).ok_or_else(|| {
-            let what = "no snapshot of a volume";
-            Failure::at(Exit::Usage, what, &self.source, "name one as VOLUME@NAME")
+            let (what, remedy) = ("no snapshot of a volume", "name one as VOLUME@NAME");
+            let other = || Failure::at(Exit::Usage, what, &self.source, remedy);
+            volumes::owner::is_a_mount(&self.source).unwrap_or_else(other)
         })?;
         let options = Options::new(Cache::new(CACHE_LEN));
         let volume = Arc::new(volumes::open_over(&path, &self.given.bases, options)?);

@@ -14,6 +14,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::units::size_shown;
 use crate::volumes::base::Given;
 use crate::volumes::is_volume;
+use crate::volumes::owner::is_a_mount;
 use crate::volumes::snapshots::{Edit, Request, offline, online};
 
 /// Keep what a volume is like under a name, and look at it later.
@@ -215,6 +216,9 @@ fn diff(target: &Target, from: &str, to: Option<&str>) -> Outcome {
 
 /// As `esker mount VOLUME@NAME DIR`.
 fn mount(target: &Target, name: &str, dir: &Path) -> Outcome {
+    if target.path.is_dir() {
+        is_a_mount(&target.path).map_or(Ok(()), Err)?;
+    }
     let mut source = OsString::from(&target.path);
     source.push("@");
     source.push(name);

@@ -8,7 +8,7 @@ pub mod ask;
 pub mod base;
 pub mod care;
 pub mod desk;
-mod owner;
+pub mod owner;
 pub mod pacer;
 mod queue;
 pub mod repair;
@@ -137,6 +137,9 @@ const LOOKS: Duration = Duration::from_millis(20);
 
 /// Opens the file or device, for one at a time where it may be written.
 pub fn device(path: &Path, write: bool) -> Outcome<FileDevice> {
+    if path.is_dir() {
+        owner::is_a_mount(path).map_or(Ok(()), Err)?;
+    }
     const ONLY_READ: &str = "it can be mounted with -o ro";
     if write && is_read_only(path) {
         return Err(Failure::at(Exit::Source, "the device is read-only", path, ONLY_READ));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use esker_fuse::mount::MountEntry;
 
-use crate::failure::shown as printable;
+use crate::failure::{Exit, Failure, path_shown, shown as printable};
 
 /// The processes that have a lock on this file.
 fn holders(locks: &str, device: (u32, u32), ino: u64) -> Vec<u32> {
@@ -52,6 +52,19 @@ pub fn mounted_at(path: &Path) -> Option<PathBuf> {
     let own = fs::canonicalize(path).ok()?;
     let is_own = |mount: &MountEntry| fs::canonicalize(&mount.source).is_ok_and(|at| at == own);
     esker_fuse::mount::ours().into_iter().find(is_own).map(|mount| mount.dir)
+}
+
+/// What is wrong where a mount, or a snapshot of one, is named and only the volume itself will do.
+pub fn is_a_mount(path: &Path) -> Option<Failure> {
+    let before = path.to_str().and_then(|text| text.rsplit_once('@'));
+    let dir = match before {
+        Some((before, _)) if !path.exists() => Path::new(before),
+        _ => path,
+    };
+    let volume = PathBuf::from(esker_fuse::mount::mounted_on(dir).ok()?.source);
+    let remedy = format!("unmount it, and name {} in its place", path_shown(&volume));
+    let what = "a mount, where the volume itself is wanted";
+    super::is_volume(&volume).then(|| Failure::at(Exit::Usage, what, path, &remedy))
 }
 
 #[cfg(test)]
