@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use esker::{Attr, Ino, Kind, Time};
+use esker::store::{Entry, Flow, Listed, Space, View};
+use esker::{Attr, Cursor, Ino, Kind, Name, Span, Time, XattrName};
 use esker_stone::cache::Cache;
-use esker_stone::rows::extents::BlockName;
+use esker_stone::rows::extents::{BlockName, Place};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::{Codec, Setting};
@@ -14,6 +15,7 @@ use crate::commit::{Sink, Source};
 use crate::device::{Device, Fault, Geometry};
 use crate::error::Result;
 use crate::mkfs::{Making, make};
+use crate::recent::{Run, Runs};
 use crate::recovery::open;
 use crate::rows::Numbers;
 use crate::scrub::Scrubbing;
@@ -228,5 +230,128 @@ fn what_is_planted_is_found() {
         let told: Vec<_> = found.iter().map(ToString::to_string).collect();
         assert!(found.iter().any(|finding| name(finding) == *wanted), "{wanted}: {told:?}");
         assert!(told.iter().all(|text| !text.is_empty()));
+    }
+}
+
+/// A base with one file.
+struct Flat;
+
+const BASED: Ino = Ino(2);
+const BASED_LEN: u64 = 5000;
+
+/// The byte of that file that is at this place.
+const fn byte(at: u64) -> u8 {
+    (at % 251) as u8
+}
+
+impl View for Flat {
+    fn attr(&self, ino: Ino) -> esker::Result<Attr> {
+        match ino {
+            Ino::ROOT => Ok(attr(Kind::Directory, 2, 1)),
+            BASED => Ok(attr(Kind::File, 1, BASED_LEN)),
+            _ => Err(esker::Error::NotFound),
+        }
+    }
+
+    fn entry(&self, _: Ino, _: Name<'_>) -> esker::Result<Entry> {
+        Err(esker::Error::NotFound)
+    }
+
+    fn entries(
+        &self,
+        _: Ino,
+        _: Cursor,
+        _: bool,
+        _: &mut dyn FnMut(Listed<'_>) -> Flow,
+    ) -> esker::Result<()> {
+        Ok(())
+    }
+
+    fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> esker::Result<usize> {
+        if ino != BASED {
+            return Err(esker::Error::Invalid);
+        }
+        let len = BASED_LEN.saturating_sub(at).min(target.len() as u64) as usize;
+        (at..).zip(&mut target[..len]).for_each(|(at, to)| *to = byte(at));
+        Ok(len)
+    }
+
+    fn next_data(&self, _: Ino, _: u64) -> esker::Result<Option<Span>> {
+        Ok(None)
+    }
+
+    fn xattr(&self, _: Ino, _: XattrName<'_>, _: &mut Vec<u8>) -> esker::Result<()> {
+        Err(esker::Error::NoData)
+    }
+
+    fn xattrs(&self, _: Ino, _: &mut dyn FnMut(XattrName<'_>) -> Flow) -> esker::Result<()> {
+        Ok(())
+    }
+
+    fn space(&self) -> Space {
+        Space { total: 0, used: 0, inodes: 2 }
+    }
+}
+
+/// The file's bytes are said to be so many of the base, from this place on.
+fn based(place: Place, len: u64, is_there: bool) -> Volume<Ram> {
+    let mut volume = sound();
+    if is_there {
+        volume.below = Some(Arc::new(Flat));
+    }
+    let mut runs = Runs::default();
+    runs.put(Run { start: 0, len, place: Some(place) });
+    change(&volume, FILE, |attr| attr.size = len);
+    volume.state_mut().recent.extents.insert(FILE, runs);
+    volume
+}
+
+fn tells_of_content(volume: &Volume<Ram>) -> bool {
+    let found = volume.check();
+    found.iter().any(|finding| matches!(finding, Finding::Content(FILE, _)))
+}
+
+/// Whatever rows say of the base, a byte that is read is the one that lies there; and what is not there is found.
+#[test]
+fn rows_that_lie_about_the_base_are_found() {
+    let named = |segment, slot, offset| Place { block: BlockName { segment, slot }, offset };
+    let own = |ino: Ino| (1 << 48) | ino.0;
+    let right = based(named(own(BASED), 0, 1000), BASED_LEN - 1000, true);
+    assert!(!tells_of_content(&right));
+    let mut bytes = vec![0; 4000];
+    assert_eq!(right.read(FILE, 0, &mut bytes), Ok(4000));
+    assert!((1000..).zip(&bytes).all(|(at, &found)| found == byte(at)));
+    let lies = [
+        (named(own(BASED), 0, 1000), BASED_LEN - 999, true),
+        (named(own(BASED), 0, 0), 1 << 40, true),
+        (named(own(BASED), 0, u32::MAX), 100, true),
+        (named(own(BASED), u32::MAX, u32::MAX), 100, true),
+        (named(own(BASED), u32::MAX, 0), u64::MAX >> 2, true),
+        (named(own(Ino(3)), 0, 0), 100, true),
+        (named(own(Ino(0)), 0, 0), 100, true),
+        (named(own(Ino::ROOT), 0, 0), 1, true),
+        (named(own(Ino((1 << 48) - 1)), 0, 0), 100, true),
+        (named((2 << 48) | BASED.0, 0, 0), 100, true),
+        (named(u64::MAX, 0, 0), 100, true),
+        (named(own(BASED), 0, 0), 100, false),
+    ];
+    for (place, len, is_there) in lies {
+        let volume = based(place, len, is_there);
+        assert!(tells_of_content(&volume), "{place:?}, {len}");
+        let begin = u64::from(place.block.slot) * (64 << 20) + u64::from(place.offset);
+        for at in (0..len.min(6000)).step_by(500).chain([len - 1, len, u64::MAX - 9]) {
+            let read = volume.read(FILE, at, &mut bytes[..500]).unwrap_or(0);
+            let right = (begin + at.min(1 << 50)..).zip(&bytes[..read]);
+            assert!({ right }.all(|(at, &found)| found == byte(at)), "{place:?}, {len}, {at}");
+        }
+        // Whoever goes on is told, or not; nothing else happens.
+        let _ = volume.create_snapshot("one");
+        let _ = volume.settle(&mut volume.log());
+        let _ = volume.changes_since("one", None);
+        let _ = volume.commit(&Few);
+        let _ = volume.rollback("one");
+        let _ = volume.delete_snapshot("one");
+        let _ = volume.scrub(&Scrubbing::all(&|_| true));
+        let _ = volume.check();
     }
 }
