@@ -4,7 +4,7 @@
 //! mount answers leaves nothing mounted; whatever ends us afterwards unmounts first.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use esker::store::{ReadOnly, Store};
 use esker_fuse::mount::{MountError, Mounted, examine};
 use esker_fuse::{Control, Door, Running, converse, mount};
 use esker_host::SystemClock;
+use esker_volume::Snapped;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -24,6 +25,7 @@ use crate::options::Options;
 use crate::profile::Profiled;
 use crate::sandbox::Needs;
 use crate::stats::Server;
+use crate::volumes::Writable;
 use crate::{filling, fitting, homes, housekeeping, log, mounts, sandbox, volumes};
 
 /// What to serve.
@@ -237,7 +239,15 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
         let name = path_shown(&whole);
         volumes::writer::start(&fs, options.commit_age(), name.clone())?;
         let about = about(fs.store().volume().shape().size);
-        let desk = volumes::desk::Desk::open(&fs, &whole);
+        let besides = Arc::new(Besides {
+            fs: Arc::downgrade(&fs),
+            volume: whole.clone(),
+            options: options.clone(),
+            mounts: Mutex::default(),
+        });
+        let shows = Arc::clone(&besides);
+        let show = move |name: &str, dir: &Path| shows.show(name, dir);
+        let desk = volumes::desk::Desk::open(&fs, &whole, Box::new(show));
         let control: Arc<dyn Control> = Arc::clone(&desk) as _;
         let about = (about, Some(control));
         let attached = match shown {
@@ -246,10 +256,55 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
         };
         let finish: Finish = Arc::new(move || {
             desk.close();
+            besides.close();
             volumes::writer::finish(&fs, &name)
         });
         Ok(Attached { finish: Some(finish), ..attached })
     }))
+}
+
+/// Snapshots of a volume that is served, mounted in other places by its server: they go with it.
+struct Besides {
+    fs: Weak<Writable>,
+    volume: PathBuf,
+    options: Options,
+    mounts: Mutex<Vec<Weak<Mounted>>>,
+}
+
+impl Besides {
+    fn mounts(&self) -> MutexGuard<'_, Vec<Weak<Mounted>>> {
+        self.mounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Mounts one, to be read.
+    fn show(&self, name: &str, dir: &Path) -> Outcome<Value> {
+        let gone = || Failure::at(Exit::Failed, "not mounted any more", &self.volume, "");
+        let volume = Arc::clone(self.fs.upgrade().ok_or_else(gone)?.store().shared());
+        let size = volume.shape().size;
+        let snapshot = Snapped::new(volume, name)
+            .map_err(|error| volumes::snapshots::refused(&self.volume, name, error))?;
+        let source = format!("{}@{name}", self.volume.display());
+        let mut options = self.options.clone();
+        options.mount.read_only = true;
+        options.mount.block = false;
+        options.mount.fsname = Some(source.clone());
+        let about = json!({ "size": size, "volume": source });
+        let fs = Arc::new(Fs::new(ReadOnly(snapshot), SystemClock));
+        let Attached { running, mounted, report, .. } = attach(fs, dir, &options, about)?;
+        self.mounts().push(Arc::downgrade(&mounted));
+        let thread = thread::Builder::new().name("esker-snapshot".to_owned()).spawn(move || {
+            let _ = running.join();
+            drop(mounted);
+        });
+        thread.map(|_| report).map_err(|error| Failure::no_thread(&error))
+    }
+
+    /// Takes all away, lazily what is in use.
+    fn close(&self) {
+        for mounted in std::mem::take(&mut *self.mounts()).iter().filter_map(Weak::upgrade) {
+            let _ = mounted.detach();
+        }
+    }
 }
 
 /// Opens a volume to be read, for one of its snapshots.

@@ -257,7 +257,7 @@ fn judge(shape: &Shape, made: &Made, device: &Lying, done: &Repaired) -> Result<
         return Err(format!("check finds {findings:?}, {done:?}"));
     }
     let lost = volume.lost_blocks().map_err(|error| format!("{error:?}"))?;
-    if (lost > 0) != !done.hurt.is_empty() {
+    if (lost > 0) == done.hurt.is_empty() {
         return Err(format!("{lost} blocks are lost: {done:?}"));
     }
     let (found, marked) = (files(&volume), marked(done));

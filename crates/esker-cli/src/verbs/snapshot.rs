@@ -1,21 +1,25 @@
 //! `esker snapshot`: moments of a volume that are kept under a name.
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{Args, Subcommand};
+use esker_fuse::MountOptions;
+use esker_fuse::mount::examine;
 use esker_volume::rules::date;
 use serde_json::{Value, json};
 
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+use crate::mounts;
 use crate::units::size_shown;
 use crate::volumes::base::Given;
 use crate::volumes::is_volume;
-use crate::volumes::owner::is_a_mount;
 use crate::volumes::snapshots::{Edit, Request, offline, online};
+use crate::volumes::{ask, desk};
 
 /// Keep what a volume is like under a name, and look at it later.
 ///
@@ -114,8 +118,8 @@ enum What {
         #[arg(long, value_name = "N")]
         largest: Option<u64>,
     },
-    /// Mount one, to be read, of a volume that is not mounted to be written; one that is shows its snapshots itself,
-    /// with `esker mount -o snapshots`
+    /// Mount one, to be read. Of a volume that is mounted its server does that, for as long as it serves it; it also shows
+    /// all of them with `esker mount -o snapshots`
     Mount {
         #[command(flatten)]
         target: Target,
@@ -126,7 +130,7 @@ enum What {
     },
 }
 
-fn ask(target: &Target, request: Request<'_>) -> Outcome<Value> {
+fn asked(target: &Target, request: Request<'_>) -> Outcome<Value> {
     let path = &target.path;
     if is_volume(path) {
         offline(path, &target.given.bases, request)
@@ -152,15 +156,15 @@ impl Snapshot {
     /// Does it.
     pub fn run(&self) -> Outcome {
         let (target, answer) = match &self.what {
-            What::Create { target, name } => (target, ask(target, Request::Create(name))?),
-            What::List { target } => (target, ask(target, Request::List)?),
-            What::Delete { target, name } => (target, ask(target, Request::Delete(name))?),
+            What::Create { target, name } => (target, asked(target, Request::Create(name))?),
+            What::List { target } => (target, asked(target, Request::List)?),
+            What::Delete { target, name } => (target, asked(target, Request::Delete(name))?),
             What::Rollback { target, name, keep } => {
-                (target, ask(target, Request::Rollback(name, keep.as_deref()))?)
+                (target, asked(target, Request::Rollback(name, keep.as_deref()))?)
             }
             What::Rules { target, add, remove, largest } => {
                 let edit = Edit { add: add.clone(), remove: remove.clone(), largest: *largest };
-                (target, ask(target, Request::Rules(edit))?)
+                (target, asked(target, Request::Rules(edit))?)
             }
             What::Diff { target, from, to } => return diff(target, from, to.as_deref()),
             What::Mount { target, name, dir } => return mount(target, name, dir),
@@ -176,7 +180,7 @@ impl Snapshot {
 
 /// Tells what changed.
 fn diff(target: &Target, from: &str, to: Option<&str>) -> Outcome {
-    let mut told = ask(target, Request::Diff(from, to))?;
+    let mut told = asked(target, Request::Diff(from, to))?;
     let bytes = |key: &str| told[key].as_u64().unwrap_or(0);
     let [before, after, freed, unlisted] = ["before", "after", "freed", "unlisted"].map(bytes);
     let rows = told["all"].take();
@@ -214,10 +218,29 @@ fn diff(target: &Target, from: &str, to: Option<&str>) -> Outcome {
     if same { Ok(()) } else { Err(Failure { exit: Exit::Different, text: String::new() }) }
 }
 
+/// The server of a mount shows one of its snapshots in another place, too.
+fn mount_besides(target: &Target, name: &str, dir: &Path) -> Outcome {
+    let dir = examine(dir, &MountOptions::default()).map_err(|error| mounts::failure(&error))?;
+    let device = |path: &Path| path.metadata().map(|meta| meta.dev());
+    if device(&dir).is_ok_and(|own| device(&target.path).is_ok_and(|other| own == other)) {
+        let what = "that is in the very mount that it is a snapshot of";
+        return Err(Failure::at(Exit::MountPoint, what, &dir, "choose a directory elsewhere"));
+    }
+    let told = ask::ask(&target.path, &desk::show(name, &dir), false)?;
+    if target.json {
+        say(&told.to_string());
+    } else {
+        let (dir, source) = (path_shown(&dir), told["source"].as_str().unwrap_or_default());
+        let source = path_shown(Path::new(source));
+        say(&format!("mounted {dir}, the snapshot {source}; `esker umount {dir}` unmounts it"));
+    }
+    Ok(())
+}
+
 /// As `esker mount VOLUME@NAME DIR`.
 fn mount(target: &Target, name: &str, dir: &Path) -> Outcome {
-    if target.path.is_dir() {
-        is_a_mount(&target.path).map_or(Ok(()), Err)?;
+    if !is_volume(&target.path) && target.path.is_dir() {
+        return mount_besides(target, name, dir);
     }
     let mut source = OsString::from(&target.path);
     source.push("@");

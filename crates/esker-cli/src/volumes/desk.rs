@@ -7,28 +7,38 @@ use std::sync::{Arc, Weak};
 
 use esker_fuse::Control;
 use esker_fuse::control::Served;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ask::{refusal, unknown};
 use super::care::Care;
 use super::{Writable, alter, report, snapshots};
 use crate::failure::{Exit, Failure, Outcome};
 
+/// Mounts a snapshot, by its name, in another place.
+pub type Show = Box<dyn Fn(&str, &Path) -> Outcome<Value> + Send + Sync>;
+
+/// Asks for that; `dir` is a whole path.
+pub fn show(name: &str, dir: &Path) -> Value {
+    json!({ "show": { "name": name, "dir": dir.to_string_lossy() } })
+}
+
 /// For a volume that can be written.
 pub struct Desk {
     fs: Weak<Writable>,
     path: PathBuf,
     care: Care,
+    show: Show,
     snapshots: Arc<dyn Control>,
 }
 
 impl Desk {
     /// For this one.
-    pub fn open(fs: &Arc<Writable>, path: &Path) -> Arc<Self> {
+    pub fn open(fs: &Arc<Writable>, path: &Path, show: Show) -> Arc<Self> {
         Arc::new(Self {
             fs: Arc::downgrade(fs),
             path: path.to_owned(),
             care: Care::new(fs, path),
+            show,
             snapshots: snapshots::Desk::open(fs, path),
         })
     }
@@ -58,6 +68,9 @@ impl Control for Desk {
             self.fs().map(|fs| report::stats_of_mount(&self.path, &fs))
         } else if let Some(own) = message.get("alter") {
             self.altered(own)
+        } else if let Some(own) = message.get("show") {
+            let [name, dir] = ["name", "dir"].map(|key| own[key].as_str().unwrap_or_default());
+            (self.show)(name, Path::new(dir))
         } else if let Some(own) = message.get("care") {
             self.care.answer(own)
         } else {

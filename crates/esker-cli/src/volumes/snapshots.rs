@@ -391,7 +391,7 @@ fn elsewhere(path: &Path, name: &str, failure: Failure) -> Failure {
     let place = dir.join(SNAPSHOTS).join(name);
     let remedy = match place.exists() {
         true => format!("the snapshot is there: it is at {}", path_shown(&place)),
-        false => "mounted with -o snapshots it shows its snapshots there".to_owned(),
+        false => format!("`esker snapshot mount {} {name} DIR` shows it", path_shown(&dir)),
     };
     Failure::at(Exit::Failed, &what, path, &remedy)
 }
