@@ -308,7 +308,7 @@ fn what_cannot_be_is_told_why() {
     fails(&["snapshot", "mount", &own.disk, "one", &copy], 1, &["is mounted on", &place]);
     succeeds(&["umount", &own.mnt]);
     succeeds(&["mount", &own.disk, &own.mnt]);
-    fails(&["mount", &then, &copy], 1, &["is mounted on", "-o snapshots"]);
+    fails(&["mount", &then, &copy], 1, &["is mounted on", "esker snapshot mount"]);
     succeeds(&["umount", &own.mnt]);
     fails(&["mount", &then, &own.mnt, "-o", "snapshots"], 2, &["not for a snapshot"]);
     fails(&["mount", "mem:", &own.mnt, "-o", "snapshots"], 2, &["is only for volumes"]);

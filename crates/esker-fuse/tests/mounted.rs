@@ -51,10 +51,13 @@ fn empty_dir() -> PathBuf {
 
 /// Mounts, or says why not.
 fn mounted(text: &str) -> Option<Mount> {
+    mounted_on(&empty_dir(), text)
+}
+
+fn mounted_on(dir: &Path, text: &str) -> Option<Mount> {
     let mut options = MountOptions::default();
     assert!(options.parse(text).unwrap().is_empty());
-    let dir = empty_dir();
-    let (device, mounted) = match mount(&dir, &options) {
+    let (device, mounted) = match mount(dir, &options) {
         Ok(done) => done,
         Err(
             error @ (MountError::NoDevice
@@ -63,7 +66,7 @@ fn mounted(text: &str) -> Option<Mount> {
             | MountError::DeviceForbidden),
         ) => {
             eprintln!("skipped: {error}");
-            fs::remove_dir(&dir).unwrap();
+            fs::remove_dir(dir).unwrap();
             return None;
         }
         Err(error) => panic!("{error}"),
@@ -366,6 +369,24 @@ fn a_mount_in_use_is_busy_and_can_be_detached() {
 }
 
 /// Where the kernel takes an ioctl for chattr(1), the flag holds.
+/// The next mount often has the very device number of the one before it.
+#[test]
+fn what_is_mounted_in_its_place_stays() {
+    each_way(|first| {
+        let dir = first.mounted.dir();
+        first.mounted.unmount().unwrap();
+        while !first.running.as_ref().unwrap().is_finished() {
+            std::thread::yield_now();
+        }
+        let second = mounted_on(dir, "").unwrap();
+        assert!(!first.mounted.is_mounted(), "it takes another mount for its own");
+        first.mounted.detach().unwrap();
+        assert!(second.mounted.is_mounted(), "it unmounted another one");
+        drop(second);
+        fs::create_dir(dir).unwrap();
+    });
+}
+
 #[test]
 fn an_immutable_file_refuses() {
     if !rustix::process::geteuid().is_root() {

@@ -1,6 +1,6 @@
-//! Bytes that are written once more when nothing but a snapshot has them: the block is named again, and whatever becomes
-//! of the snapshot, of the way back to it, of room and of power, what was made safe is there and all that is counted
-//! is right.
+//! Bytes that are written once more when nothing but a snapshot has them: the block is named again, and whatever
+//! becomes of the snapshot, of the way back to it, of room and of power, what was made safe is there and all that is
+//! counted is right.
 
 use std::sync::Arc;
 

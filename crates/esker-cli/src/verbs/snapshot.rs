@@ -118,8 +118,8 @@ enum What {
         #[arg(long, value_name = "N")]
         largest: Option<u64>,
     },
-    /// Mount one, to be read. Of a volume that is mounted its server does that, for as long as it serves it; it also shows
-    /// all of them with `esker mount -o snapshots`
+    /// Mount one, to be read. Of a volume that is mounted its server does that, for as long as it serves it; it also
+    /// shows all of them with `esker mount -o snapshots`
     Mount {
         #[command(flatten)]
         target: Target,

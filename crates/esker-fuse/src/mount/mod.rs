@@ -16,7 +16,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use error::{MountError, Stale};
 pub use options::{MountOptions, OptionError, Way, words};
@@ -47,8 +48,11 @@ pub fn is_ours(fs_type: &str) -> bool {
 #[derive(Debug)]
 pub struct Mounted {
     dir: PathBuf,
-    /// The mount table's `major:minor`, by which we know it again.
+    /// The mount table's `major:minor`, by which we know it again as long as the conversation lasts: the kernel gives
+    /// the same to the next one.
     device: String,
+    /// The conversation ended since it was unmounted.
+    unmounted: Arc<AtomicBool>,
     /// Where the kernel says what is mounted.
     table: Table,
     /// fusermount3 has mounted it.
@@ -86,7 +90,9 @@ pub fn mount(dir: &Path, options: &MountOptions) -> Result<(Device, Mounted), Mo
     };
     let device = table.entry(&dir).map(|entry| entry.device).unwrap_or_default();
     let (guard, parting) = (Mutex::new(guard), Mutex::default());
-    Ok((Device::new(fd), Mounted { dir, device, table, by_helper, guard, parting }))
+    let talk = Device::new(fd);
+    let unmounted = talk.unmounted();
+    Ok((talk, Mounted { dir, device, unmounted, table, by_helper, guard, parting }))
 }
 
 fn mount_directly(
@@ -130,7 +136,8 @@ impl Mounted {
     /// It is still there (somebody else may have unmounted it).
     #[must_use]
     pub fn is_mounted(&self) -> bool {
-        self.table.entry(&self.dir).is_some_and(|entry| entry.device == self.device)
+        !self.unmounted.load(Ordering::Acquire)
+            && self.table.entry(&self.dir).is_some_and(|entry| entry.device == self.device)
     }
 
     /// For a process that is about to give up the right to start programs: starts now what unmounting

@@ -1,8 +1,9 @@
 //! The classic transport: one read(2) per request and one write(2) per answer on `/dev/fuse`.
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use esker::Ino;
 use esker_host::release;
@@ -27,19 +28,66 @@ pub const PATH: &str = "/dev/fuse";
 /// An open `/dev/fuse` on which a file system is mounted.
 #[derive(Debug)]
 pub struct Device {
-    fd: Arc<OwnedFd>,
+    link: Arc<Link>,
 }
 
 impl Device {
     /// From the descriptor that mount(2) was given, or that fusermount3 sent.
     #[must_use]
     pub fn new(fd: OwnedFd) -> Self {
-        Self { fd: Arc::new(fd) }
+        Self { link: Arc::new(Link { fd, unmounted: Arc::default() }) }
+    }
+
+    /// Says whether the file system was unmounted, once nobody talks over this any more.
+    #[must_use]
+    pub(crate) fn unmounted(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.link.unmounted)
     }
 
     /// The descriptor, for a transport beside this one.
-    pub(super) fn shared(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.fd)
+    pub(super) fn shared(&self) -> Arc<Link> {
+        Arc::clone(&self.link)
+    }
+}
+
+/// A descriptor of the conversation with the kernel.
+#[derive(Debug)]
+pub(super) struct Link {
+    fd: OwnedFd,
+    unmounted: Arc<AtomicBool>,
+}
+
+impl Link {
+    /// Another one of the same conversation.
+    fn again(&self) -> io::Result<Self> {
+        Ok(Self { fd: clone(&self.fd)?, unmounted: Arc::clone(&self.unmounted) })
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for Link {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Only where the conversation is over: reading would take a request otherwise.
+        let mut ended = [PollFd::new(&self.fd, PollFlags::empty())];
+        let over = poll(&mut ended, Some(&Timespec::default())) == Ok(1)
+            && ended[0].revents().contains(PollFlags::ERR);
+        // One that was cut off is still mounted, and ECONNABORTED.
+        if over
+            && rustix::io::read(&self.fd, &mut vec![0; REQUEST_LEN_MAX][..]) == Err(Errno::NODEV)
+        {
+            self.unmounted.store(true, Ordering::Release);
+        }
     }
 }
 
@@ -49,15 +97,15 @@ impl Transport for Device {
     fn channel(&self, index: usize) -> io::Result<DeviceChannel> {
         // A descriptor of its own gives a worker its own queue of requests under way. Who may not
         // open the device again shares the first.
-        let own = if index == 0 { None } else { clone(&self.fd).ok() };
-        Ok(DeviceChannel::new(own.map_or_else(|| Arc::clone(&self.fd), Arc::new)))
+        let own = if index == 0 { None } else { self.link.again().ok() };
+        Ok(DeviceChannel::new(own.map_or_else(|| Arc::clone(&self.link), Arc::new)))
     }
 }
 
 /// One worker's descriptor and buffers.
 #[derive(Debug)]
 pub struct DeviceChannel {
-    fd: Arc<OwnedFd>,
+    fd: Arc<Link>,
     request: Vec<u8>,
     request_len: usize,
     /// Room for the header, then for the body.
@@ -67,7 +115,7 @@ pub struct DeviceChannel {
 }
 
 impl DeviceChannel {
-    fn new(fd: Arc<OwnedFd>) -> Self {
+    fn new(fd: Arc<Link>) -> Self {
         Self {
             fd,
             request: vec![0; REQUEST_LEN_MAX],
@@ -126,11 +174,11 @@ impl Channel for DeviceChannel {
 /// A descriptor that a worker shares with a thread which answers later.
 #[derive(Debug)]
 pub struct DeviceOutlet {
-    fd: Arc<OwnedFd>,
+    fd: Arc<Link>,
 }
 
 impl DeviceOutlet {
-    pub(super) const fn new(fd: Arc<OwnedFd>) -> Self {
+    pub(super) const fn new(fd: Arc<Link>) -> Self {
         Self { fd }
     }
 
@@ -170,7 +218,7 @@ impl Outlet for DeviceOutlet {
 }
 
 /// One message, whole: the device takes no halves.
-fn write<const PARTS: usize>(fd: &OwnedFd, parts: &[&[u8]; PARTS]) -> io::Result<()> {
+fn write<const PARTS: usize>(fd: &Link, parts: &[&[u8]; PARTS]) -> io::Result<()> {
     let parts = parts.map(IoSlice::new);
     loop {
         match rustix::io::writev(fd, &parts) {

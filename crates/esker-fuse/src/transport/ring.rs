@@ -22,7 +22,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::device::{Device, DeviceChannel, DeviceOutlet};
+use super::device::{Device, DeviceChannel, DeviceOutlet, Link};
 use super::{Channel, KEPT, Outlet, QUIET_SECONDS, Transport};
 use crate::handler::Flush;
 use crate::negotiate::DATA_LEN_MAX;
@@ -224,7 +224,7 @@ impl Late {
 pub struct Queue {
     // Closed before the buffers go: fields drop in their order.
     ring: IoUring<Entry128>,
-    fd: Arc<OwnedFd>,
+    fd: Arc<Link>,
     cpu: u16,
     slots: Vec<Slot>,
     /// Slots with a request that nobody has looked at yet.
@@ -253,7 +253,7 @@ struct Slot {
 }
 
 impl Queue {
-    fn new(fd: Arc<OwnedFd>, cpu: usize) -> io::Result<Self> {
+    fn new(fd: Arc<Link>, cpu: usize) -> io::Result<Self> {
         let late =
             Late { answers: Mutex::new(Vec::new()), bell: eventfd(0, EventfdFlags::CLOEXEC)? };
         Ok(Self {
