@@ -11,6 +11,8 @@ use crate::segments::{Condition, Physical, Segment, Segments};
 /// log for so long that its segment was emptied is not written over soon, and what survived that again is cold. Apart
 /// from each other none of them keeps the others' segments from becoming empty by themselves.
 pub(crate) const GENERATIONS: usize = 2;
+/// The one of these that stays longest.
+pub(crate) const COLD: usize = GENERATIONS - 1;
 /// Segments of which more than this is needed, in sixty-fourths, are not worth emptying.
 const WORTH: u64 = 60;
 /// The least and the most segments that are kept ahead of whoever writes.
@@ -23,6 +25,8 @@ const SEGMENTS_MIN: usize = 64;
 pub(crate) const EVEN: u64 = 64;
 /// Erases that a segment is behind the mean when it is emptied for that alone, at least, and as a share of the mean.
 const BEHIND: (u64, u64) = (8, 8);
+/// What is moved for that alone, as one part of what is written besides.
+pub(crate) const LEVELLING: u64 = 16;
 
 /// How much room there is ahead of whoever writes.
 #[derive(Clone, Copy, Debug)]
@@ -81,35 +85,58 @@ fn worth(row: &Segment, room: u64, next: u64) -> u128 {
     u128::from(dead) * u128::from(age) * (1 << 16) / u128::from(room + row.live)
 }
 
-/// The segment to empty next, of those that are not to be left alone; `room` is what blocks fill of one.
+/// Segments that may be emptied: all with blocks, but those that are held, or were emptied as far as they can be.
+fn sealed<'a>(
+    segments: &'a Segments,
+    held: &'a BTreeSet<Physical>,
+    done: &'a BTreeSet<u64>,
+) -> impl Iterator<Item = &'a Segment> {
+    segments.rows().iter().filter(|row| {
+        matches!(row.condition, Condition::Log | Condition::Moved)
+            && row.live > 0
+            && !held.contains(&row.physical)
+            && !done.contains(&row.number)
+    })
+}
+
+/// The segment to empty next for the room in it; `room` is what blocks fill of one.
 pub(crate) fn victim(
     segments: &Segments,
     room: u64,
     (held, done): (&BTreeSet<Physical>, &BTreeSet<u64>),
 ) -> Option<Victim> {
-    let sealed = |row: &&Segment| {
-        matches!(row.condition, Condition::Log | Condition::Moved)
-            && row.live > 0
-            && !held.contains(&row.physical)
-            && !done.contains(&row.number)
-    };
-    let rows = || segments.rows().iter().filter(sealed);
-    let few = rows().filter(|row| row.live < room / 64 * WORTH);
+    let few = sealed(segments, held, done).filter(|row| row.live < room / 64 * WORTH);
     let next = segments.next_number();
-    let best = few.max_by_key(|row| (worth(row, room, next), row.number));
-    let behind = rows().min_by_key(|row| row.erases).filter(|row| is_behind(row, segments));
-    let segment = *behind.or(best)?;
-    // What lies where little was ever written again is cold, wherever it came from.
-    let cold = segment.condition == Condition::Moved || behind.is_some();
-    Some(Victim { segment, to: usize::from(cold) })
+    let segment = *few.max_by_key(|row| (worth(row, room, next), row.number))?;
+    Some(Victim { segment, to: usize::from(segment.condition == Condition::Moved) })
 }
 
-/// Whether a segment holds something that has not moved for so long that others wear in its place.
-fn is_behind(row: &Segment, segments: &Segments) -> bool {
-    let all = segments.rows().iter().filter(|row| row.condition != Condition::Home);
+/// The segment to empty next so that others do not wear in its place, if one is so far behind them.
+pub(crate) fn levelled(
+    segments: &Segments,
+    (held, done): (&BTreeSet<Physical>, &BTreeSet<u64>),
+) -> Option<Victim> {
+    let segment = *behind(segments, sealed(segments, held, done))?;
+    // What lies where little was ever written again is cold, wherever it came from.
+    Some(Victim { segment, to: COLD })
+}
+
+/// The one of these that was begun least often, if that is far less often than others in the mean, and was not lately:
+/// what came to such a stretch since may be written over soon, and then the next ones come to it by themselves.
+pub(crate) fn behind<'a>(
+    segments: &Segments,
+    rows: impl Iterator<Item = &'a Segment>,
+) -> Option<&'a Segment> {
+    let wears = |row: &&Segment| !matches!(row.condition, Condition::Home | Condition::Bad);
+    let all = segments.rows().iter().filter(wears);
     let (sum, count) = all.fold((0, 0), |(sum, count), row| (sum + row.erases, count + 1));
     let mean: u64 = sum / u64::max(count, 1);
-    row.erases + u64::max(BEHIND.0, mean / BEHIND.1) < mean
+    let enough = u64::max(BEHIND.0, mean / BEHIND.1);
+    // As long as the others take to be begun so many times.
+    let long = BEHIND.0 * count;
+    let is_old = |row: &&Segment| segments.next_number().saturating_sub(row.number) >= long;
+    let least = rows.filter(is_old).min_by_key(|row| row.erases)?;
+    (least.erases + enough < mean).then_some(least)
 }
 
 #[cfg(test)]
@@ -118,7 +145,7 @@ mod tests {
 
     const ROOM: u64 = 1 << 20;
 
-    fn sealed(count: u32) -> Segments {
+    fn full(count: u32) -> Segments {
         let mut segments = Segments::new(count, 2);
         for physical in 2..count {
             segments.begin(Physical(physical), u64::from(physical), Condition::Log);
@@ -134,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_emptiest_and_the_oldest_go_first() {
-        let mut segments = sealed(64);
+        let mut segments = full(64);
         assert_eq!(chosen(&segments), Some((2, 0)), "the oldest of what is alike");
         segments.set_live(40, ROOM / 16).unwrap();
         assert_eq!(chosen(&segments), Some((40, 0)), "the emptiest");
@@ -149,12 +176,18 @@ mod tests {
         assert_eq!(chosen(&segments), None, "nothing is gained");
     }
 
+    /// What is moved to level wear.
+    fn moved(segments: &Segments) -> Option<(u64, usize)> {
+        let none = (&BTreeSet::new(), &BTreeSet::new());
+        levelled(segments, none).map(|found| (found.segment.number, found.to))
+    }
+
     #[test]
     fn what_never_moves_moves_when_others_wear_in_its_place() {
-        let mut segments = sealed(64);
+        let mut segments = full(64);
         segments.set_live(9, ROOM).unwrap();
         let mut number = 100;
-        while chosen(&segments) != Some((9, 1)) {
+        while moved(&segments) != Some((9, COLD)) {
             for physical in (2..64).filter(|&physical| physical != 9) {
                 number += 1;
                 segments.begin(Physical(physical), number, Condition::Log);
@@ -163,6 +196,11 @@ mod tests {
             assert!(number < 100 + 62 * 12, "it is left alone for ever");
         }
         assert!(number > 100 + 62 * 6, "it moves all the time");
+        assert!(chosen(&segments).is_some_and(|(number, _)| number != 9), "room comes first");
+        // Once it was, what comes there next is as likely to be written over as anything else.
+        segments.begin(Physical(9), number + 1, Condition::Log);
+        segments.set_live(number + 1, ROOM).unwrap();
+        assert_eq!(moved(&segments), None, "what was just written is moved");
     }
 
     #[test]

@@ -155,9 +155,7 @@ impl<D: Device> Volume<D> {
         let mut segments = self.segments_mut();
         let kept = log.since.iter().rposition(|&one| one == log.good.place.0);
         for begun in log.since.split_off(kept.map_or(log.since.len(), |at| at + 1)) {
-            if segments.get(begun).is_some_and(|row| row.condition != Condition::Bad) {
-                segments.set(begun, Condition::Free);
-            }
+            segments.give_back(begun);
         }
         for one in log.next.into_iter().filter(|one| !log.good.named.contains(one)) {
             segments.set(one, Condition::Free);
@@ -169,10 +167,17 @@ impl<D: Device> Volume<D> {
         (log.physical, log.segment, log.at, log.slot) = log.good.place;
     }
 
-    /// Begins a stretch again. A zone must be, others are simply written over: nothing there is needed.
+    /// Begins a stretch again. A zone must be, others are simply written over: nothing there is needed. One that cannot
+    /// be is never taken again: else it would be the next time too, being the one that was begun least often.
     pub(crate) fn begin(&self, physical: Physical, condition: Condition) -> Result<u64> {
         if self.device.geometry().zones.is_some() {
-            self.device.discard(self.place(physical), self.shape.segment_len)?;
+            let begun = self.device.discard(self.place(physical), self.shape.segment_len);
+            if let Err(error) = begun.map_err(Error::from) {
+                if may_relocate(&error) {
+                    self.segments_mut().set(physical, Condition::Bad);
+                }
+                return Err(error);
+            }
         }
         let mut segments = self.segments_mut();
         let number = segments.next_number();
@@ -199,7 +204,10 @@ impl<D: Device> Volume<D> {
     /// Goes on in the next segment. What was written need not be safe: should it fail, the log goes on in the spare
     /// segment, which the last safe part and every one since has named.
     pub(crate) fn advance(&self, log: &mut Log, reserve: usize) -> Result<()> {
-        let [to, other] = log.next;
+        let [next, spare] = log.next;
+        // Where a safe part named both they take turns: one that is only ever the spare never wears.
+        let safe = log.next.iter().all(|one| log.good.next.contains(one));
+        let (to, other) = if safe { (spare, next) } else { (next, spare) };
         self.go_on(log, (to, Some(other)), reserve)
     }
 
@@ -217,7 +225,10 @@ impl<D: Device> Volume<D> {
             Ok(number) => number,
             Err(error) => {
                 let mut segments = self.segments_mut();
-                taken.iter().for_each(|&one| segments.set(one, Condition::Free));
+                taken.iter().for_each(|&one| segments.give_back(one));
+                if segments.get(to).is_some_and(|row| row.condition == Condition::Bad) {
+                    log.good.next.retain(|&one| one != to);
+                }
                 return Err(error);
             }
         };
@@ -270,7 +281,7 @@ impl<D: Device> Volume<D> {
             let mut segments = self.segments_mut();
             for one in log.next {
                 if !log.good.next.contains(&one) {
-                    segments.set(one, Condition::Free);
+                    segments.give_back(one);
                 }
             }
         }

@@ -14,7 +14,7 @@ use esker_stone::key::{self, kind};
 use esker_stone::rows::extents::BlockName;
 use esker_stone::rows::numbers;
 
-use crate::choose::{Ahead, EVEN, GENERATIONS, Victim, victim};
+use crate::choose::{Ahead, COLD, EVEN, GENERATIONS, LEVELLING, Victim, levelled, victim};
 use crate::counts::Count;
 use crate::delta::Delta;
 use crate::device::{Buffer, Device};
@@ -55,6 +55,23 @@ struct Open {
     at: u64,
 }
 
+/// Why segments are emptied. For each there is one at a time, so that none waits for the other.
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    /// For the room in them.
+    Room,
+    /// So that they wear as others do.
+    Wear,
+}
+
+/// A segment that is being emptied.
+#[derive(Clone, Debug, Default)]
+struct Emptied {
+    victim: Option<Victim>,
+    /// What is left of it.
+    queue: VecDeque<BlockName>,
+}
+
 /// What is being moved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moving {
@@ -65,15 +82,16 @@ pub(crate) struct Moving {
     safe: Vec<Move>,
     /// How many of these the commit on its way tells of.
     told: usize,
-    victim: Option<Victim>,
-    /// What is left of it.
-    queue: VecDeque<BlockName>,
     /// Deltas that are not moved: the next commit writes them as a whole.
     whole: Vec<BlockName>,
+    /// By the reason why.
+    emptied: [Emptied; 2],
     /// Segments of which everything was moved that can be.
     done: BTreeSet<u64>,
     /// Bytes of room that are to be made.
     owed: u64,
+    /// Bytes that may be moved so that all wear alike.
+    levelling: u64,
     /// Bytes that were written since that was reckoned.
     written: u64,
 }
@@ -139,9 +157,8 @@ impl<D: Device> Volume<D> {
         for open in std::mem::take(&mut log.moving.open).into_iter().flatten() {
             self.leave(open.physical);
         }
-        log.moving.queue.clear();
         log.moving.whole.clear();
-        (log.moving.victim, log.moving.done) = (None, BTreeSet::new());
+        (log.moving.emptied, log.moving.done) = (<[Emptied; 2]>::default(), BTreeSet::new());
     }
 
     /// Stretches that are left as they are: the log, and what was moved and not told.
@@ -172,6 +189,9 @@ impl<D: Device> Volume<D> {
         let more = written.saturating_mul(pressure) / EVEN;
         let owed = log.moving.owed.saturating_add(more);
         log.moving.owed = if pressure == 0 { 0 } else { owed.min(OWED * self.shape.segment_room) };
+        if self.level(log, written).is_err_and(|error| error != Error::NoSpace) {
+            return self.forget_moved(log);
+        }
         let mut left = MOST.0.saturating_mul(written).saturating_add(MOST.1);
         while left >= LEAST {
             match self.move_some(log, left) {
@@ -183,12 +203,25 @@ impl<D: Device> Volume<D> {
         }
     }
 
+    /// Moves what others wear in the place of: a little of what is written is for that, whatever room there is.
+    fn level(&self, log: &mut Log, written: u64) -> Result<()> {
+        let saved = log.moving.levelling.saturating_add(written / LEVELLING);
+        log.moving.levelling = saved.min(MOST.1);
+        if log.moving.levelling < LEAST || !self.has_victim(log, Why::Wear, true)? {
+            return Ok(());
+        }
+        let moved = self.move_part(log, Why::Wear, log.moving.levelling)?;
+        log.moving.levelling = log.moving.levelling.saturating_sub(moved);
+        Ok(())
+    }
+
     /// Moves something, at most about so many bytes; how many.
     fn move_some(&self, log: &mut Log, most: u64) -> Result<u64> {
-        if log.moving.queue.is_empty() && !self.next_victim(log)? {
+        let enough = log.moving.owed >= LEAST / 8;
+        if !self.has_victim(log, Why::Room, enough)? {
             return Ok(0);
         }
-        let Some(victim) = log.moving.victim else { return Ok(0) };
+        let Some(victim) = log.moving.emptied[Why::Room as usize].victim else { return Ok(0) };
         // What is gained is what another segment like it would take besides.
         let live = victim.segment.live;
         let dead = self.filled().saturating_sub(live).max(1);
@@ -198,17 +231,18 @@ impl<D: Device> Volume<D> {
         if due < LEAST {
             return Ok(0);
         }
-        let moved = self.move_part(log, victim, due.min(most))?;
+        let moved = self.move_part(log, Why::Room, due.min(most))?;
         let gained = u128::from(moved) * u128::from(dead) / u128::from(live.max(1));
         log.moving.owed -= log.moving.owed.min(u64::try_from(gained).unwrap_or(u64::MAX));
         // What is left may be dead meanwhile.
         Ok(moved.max(1))
     }
 
-    /// Begins to empty another segment, if there is one.
-    fn next_victim(&self, log: &mut Log) -> Result<bool> {
-        if log.moving.owed < LEAST / 8 {
-            return Ok(false);
+    /// Whether there is something to move; of another segment, if all of the one before was and it may be begun.
+    fn has_victim(&self, log: &mut Log, why: Why, may: bool) -> Result<bool> {
+        let left = !log.moving.emptied[why as usize].queue.is_empty();
+        if left || !may {
+            return Ok(left);
         }
         let state = self.state();
         let held = self.held(log);
@@ -216,34 +250,41 @@ impl<D: Device> Volume<D> {
             let found = {
                 let segments = self.segments();
                 log.moving.done.retain(|&number| segments.live(number) > 0);
-                victim(&segments, self.filled(), (&held, &log.moving.done))
+                let not = (&held, &log.moving.done);
+                match why {
+                    Why::Room => victim(&segments, self.filled(), not),
+                    Why::Wear => levelled(&segments, not),
+                }
             };
             let Some(found) = found else { return Ok(false) };
             let number = found.segment.number;
             log.moving.done.insert(number);
-            log.moving.queue = match found.segment.condition {
+            let queue = match found.segment.condition {
                 Condition::Moved => self.moved_to(number).unwrap_or_default(),
                 _ => self.lying_in_log(&self.stack(&state), &found.segment)?,
             };
-            log.moving.victim = Some(found);
-            if !log.moving.queue.is_empty() {
+            let some = !queue.is_empty();
+            log.moving.emptied[why as usize] = Emptied { victim: Some(found), queue };
+            if some {
                 return Ok(true);
             }
         }
     }
 
     /// Lays down some of what is left of a segment that is being emptied; how many bytes.
-    fn move_part(&self, log: &mut Log, victim: Victim, most: u64) -> Result<u64> {
+    fn move_part(&self, log: &mut Log, why: Why, most: u64) -> Result<u64> {
+        let Some(victim) = log.moving.emptied[why as usize].victim else { return Ok(0) };
         let mut open = self.opened(log, victim.to)?;
         let state = self.state();
         let stack = self.stack(&state);
         let (mut part, mut rows) = (Buffer::from(&[0; PartHead::SIZE][..]), Vec::new());
         let mut moved = 0;
+        let queue = &mut log.moving.emptied[why as usize].queue;
         while moved < most {
-            let Some(&block) = log.moving.queue.front() else { break };
+            let Some(&block) = queue.front() else { break };
             if let Some(len) = stack.to_be_whole(block, victim.segment.number) {
                 log.moving.whole.push(block);
-                log.moving.queue.pop_front();
+                queue.pop_front();
                 moved += len;
                 continue;
             }
@@ -260,10 +301,10 @@ impl<D: Device> Volume<D> {
                 part.extend_from_slice(&stored.bytes);
                 moved += stored.bytes.len() as u64;
             }
-            log.moving.queue.pop_front();
+            queue.pop_front();
         }
         if rows.is_empty() {
-            if !log.moving.queue.is_empty() && moved == 0 {
+            if !queue.is_empty() && moved == 0 {
                 // There is no room left in it.
                 log.moving.open[victim.to] = None;
                 self.leave(open.physical);
@@ -319,16 +360,15 @@ impl<D: Device> Volume<D> {
         let physical = {
             let mut segments = self.segments_mut();
             let free = segments.free() as u64 > kept.saturating_add(waiting);
-            let taken = if free { segments.take(Condition::Moved) } else { None };
+            let taken = match to {
+                _ if !free => None,
+                COLD => segments.take_to_keep(Condition::Moved),
+                _ => segments.take(Condition::Moved),
+            };
             taken.ok_or(Error::NoSpace)?
         };
-        let segment = match self.begin(physical, Condition::Moved) {
-            Ok(segment) => segment,
-            Err(error) => {
-                self.segments_mut().set(physical, Condition::Free);
-                return Err(error);
-            }
-        };
+        let begun = self.begin(physical, Condition::Moved);
+        let segment = begun.inspect_err(|_| self.segments_mut().give_back(physical))?;
         self.measure_room(&self.state(), &self.segments());
         let open = Open { physical, segment, at: 0 };
         log.moving.open[to] = Some(open);

@@ -460,8 +460,10 @@ impl Root {
         Self { known: segments.next_number(), spent }
     }
 
+    /// Whether it holds nothing that counts. One that failed does not either: where it was named before that it may
+    /// have been tried again since.
     fn may_begin(&self, segment: &Segment) -> bool {
-        segment.condition == Condition::Free
+        matches!(segment.condition, Condition::Free | Condition::Bad)
             || (segment.number < self.known && self.spent.contains(&segment.physical))
     }
 

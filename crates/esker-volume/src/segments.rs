@@ -171,16 +171,33 @@ impl Segments {
         self.free_rows().count()
     }
 
-    /// Takes a free stretch: of those that were begun least often the next in turn.
+    /// Takes a free stretch for what will soon be written over: of those that were begun least often the next in turn.
     pub fn take(&mut self, condition: Condition) -> Option<Physical> {
         let least = self.free_rows().map(|row| row.erases).min()?;
+        self.take_worn(condition, least)
+    }
+
+    /// Takes one for what stays: of those that were begun most often, which are left alone for so long.
+    pub fn take_to_keep(&mut self, condition: Condition) -> Option<Physical> {
+        let most = self.free_rows().map(|row| row.erases).max()?;
+        self.take_worn(condition, most)
+    }
+
+    fn take_worn(&mut self, condition: Condition, erases: u64) -> Option<Physical> {
         let count = self.rows.len();
         let mut order = (0..count).map(|step| (self.turn + step) % count);
-        let found = order.find(|&at| self.is_free(&self.rows[at]) && self.rows[at].erases == least);
-        let found = found?;
+        let is_one = |row: &Segment| self.is_free(row) && row.erases == erases;
+        let found = order.find(|&at| is_one(&self.rows[at]))?;
         self.turn = found + 1;
         self.rows[found].condition = condition;
         Some(Physical(found as u32))
+    }
+
+    /// What was taken is free again, unless it failed.
+    pub(crate) fn give_back(&mut self, physical: Physical) {
+        if self.get(physical).is_some_and(|row| row.condition != Condition::Bad) {
+            self.set(physical, Condition::Free);
+        }
     }
 
     fn free_rows(&self) -> impl Iterator<Item = &Segment> {
@@ -229,5 +246,28 @@ impl Segments {
     #[must_use]
     pub fn live(&self, number: u64) -> u64 {
         self.find(number).and_then(|physical| self.get(physical)).map_or(0, |row| row.live)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_lies_where_most_was_erased() {
+        let mut segments = Segments::new(12, 2);
+        for (number, physical) in [(1, 4), (2, 4), (3, 7)] {
+            segments.begin(Physical(physical), number, Condition::Log);
+        }
+        segments.set(Physical(4), Condition::Free);
+        segments.set(Physical(7), Condition::Free);
+        assert_eq!(segments.take_to_keep(Condition::Moved), Some(Physical(4)), "erased twice");
+        assert_eq!(segments.take_to_keep(Condition::Moved), Some(Physical(7)), "erased once");
+        assert_eq!(segments.take(Condition::Next), Some(Physical(8)), "never, and the next");
+        segments.give_back(Physical(7));
+        assert_eq!(segments.take_to_keep(Condition::Moved), Some(Physical(7)), "given back");
+        segments.set(Physical(7), Condition::Bad);
+        segments.give_back(Physical(7));
+        assert_eq!(segments.get(Physical(7)).unwrap().condition, Condition::Bad, "it failed");
     }
 }

@@ -14,6 +14,7 @@ use esker::Ino;
 use esker_stone::rows::tables::TableRow;
 use esker_stone::{PageRef, Sealed, tree};
 
+use crate::choose::behind;
 use crate::counts::Count;
 use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
@@ -24,7 +25,7 @@ use crate::part::{PartHead, TABLES, append_page};
 use crate::recent::Recent;
 use crate::root;
 use crate::rows::Numbers;
-use crate::segments::{Condition, Physical, Segments};
+use crate::segments::{Condition, Physical, Segment, Segments};
 use crate::snapshots::{Shared, place};
 use crate::stack::State;
 use crate::superblock::{BASE, MOVED, RULES, SNAPSHOTS, Superblock};
@@ -294,18 +295,20 @@ impl<D: Device> Settling<'_, D> {
         Ok(())
     }
 
-    /// The segment of tables of which least is needed: its tables move on, so that it becomes free.
+    /// The segment of tables of which least is needed: its tables move on, so that it becomes free. Or one that holds
+    /// what does not change for so long that others wear in its place.
     fn worn(&self, state: &State) -> Option<u64> {
         let segments = self.volume.segments();
         let open = self.log.tables.map(|(physical, _)| physical);
         let rows = segments.rows().iter();
         let old =
             rows.filter(|row| row.condition == Condition::Tables && Some(row.physical) != open);
-        let least = old.filter(|row| row.live > 0).min_by_key(|row| row.live)?;
-        let few = least.live < self.volume.shape.segment_room / 2;
+        let old = || old.clone().filter(|row| row.live > 0);
+        let few = |row: &&Segment| row.live < self.volume.shape.segment_room / 2;
+        let least = old().min_by_key(|row| row.live).filter(few);
+        let worn = least.or_else(|| behind(&segments, old()))?.number;
         let mut all = state.tables.iter().chain(&state.kept);
-        let has_tables = all.any(|table| table.top.page.segment == least.number);
-        (few && has_tables).then_some(least.number)
+        all.any(|table| table.top.page.segment == worn).then_some(worn)
     }
 
     /// Writes the root, which holds the log up to where that of this superblock begins.
@@ -513,7 +516,7 @@ impl<D: Device> Volume<D> {
             Err(error) => {
                 // Nobody was told of them.
                 let mut segments = self.segments_mut();
-                taken.iter().for_each(|&physical| segments.set(physical, Condition::Free));
+                taken.iter().for_each(|&physical| segments.give_back(physical));
                 if self.device.geometry().zones.is_some() {
                     // Nothing can be written again there.
                     let open = log.tables.or(before).map(|(physical, _)| physical);

@@ -20,7 +20,7 @@ use esker_stone::check::checksum;
 use esker_volume::device::{Fault, Zones};
 use esker_volume::part::{MOVED, PartHead};
 use esker_volume::recover::{Recovering, RepairError, Repairing, recover, repair};
-use esker_volume::segments::Condition;
+use esker_volume::segments::{Condition, Segment};
 use esker_volume::{Options, Superblock};
 
 const BLOCK: usize = 4096;
@@ -216,6 +216,45 @@ fn what_is_moved_survives_every_failure() {
         let sum = found.unwrap_or_else(why);
         assert!(since.contains(&sum), "{request:?} {nth}: it holds something else");
     }
+}
+
+/// A zone that cannot be begun again is left alone from then on, whoever took it: nothing is lost, and all goes on.
+#[test]
+fn a_zone_that_cannot_be_begun_is_left_alone() {
+    let (full, begin, _) = Full::new(&ZONES, seed()).again(&ZONES);
+    let (ino, len) = (full.ino, full.content.len());
+    drop(full);
+    let mut left = 0;
+    for nth in 0..from_env("ESKER_CASES", 6) {
+        let device = Arc::new(ZONES.device(begin.clone()));
+        let home = mount(&ZONES, Arc::clone(&device)).expect("it opens");
+        let content = begin_content(&ZONES, &begin, ino, len);
+        let mut full = Full { fs: Fs::new(home, clock), ino, content, chance: Chance::new(nth) };
+        let request = Request::Discard;
+        device.plan(Some(Plan { request, nth, forever: false, fault: Fault::Io(None) }));
+        for number in 0..32 {
+            full.batch().unwrap_or_else(|error| panic!("{nth}, batch {number}: {error}"));
+        }
+        assert!(device.count(request) > nth, "{nth}: nothing failed");
+        let rows = full.fs.store().volume().stretches();
+        let bad = rows.iter().filter(|row| row.condition == Condition::Bad).count();
+        assert!(bad < 2, "{nth}: {bad} zones are left alone");
+        left += bad;
+        let device = ZONES.device(device.medium());
+        assert_eq!(look(&ZONES, &device, ino, len), Ok(full.sum()), "{nth}");
+        goes_on(&ZONES, &device).unwrap_or_else(|why| panic!("{nth}: {why}"));
+    }
+    assert!(left > 0, "what failed is taken again");
+}
+
+/// No stretch is kept for nothing but failures: the one where the log would go on then wears as others do.
+#[test]
+fn every_stretch_wears() {
+    let full = Full::new(&SHAPE, seed());
+    let rows = full.fs.store().volume().stretches();
+    let wears = |row: &&Segment| row.condition != Condition::Home && row.erases == 0;
+    let never: Vec<_> = rows.iter().filter(wears).collect();
+    assert!(never.is_empty(), "never begun: {never:?}");
 }
 
 fn begin_content(shape: &Shape, begin: &Medium, ino: Ino, len: usize) -> Vec<u8> {

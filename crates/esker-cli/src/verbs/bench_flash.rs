@@ -15,9 +15,9 @@ use crate::units::{parse_size, ram};
 const SIZE_MIN: u64 = 16 << 20;
 /// The device that wears, in bytes.
 const WORN_SIZE: u64 = 8 << 20;
-/// How full it is, in hundredths, and how much of it is never written again.
+/// How full it is, in hundredths, and how much of that is never written again, where not all of it is written over.
 const WORN_FULL: u64 = 80;
-const WORN_COLD: u64 = 40;
+const WORN_COLD: u64 = 80;
 
 /// Simulate what a volume does to flash in the long run, over a device in memory.
 ///
@@ -29,7 +29,8 @@ const WORN_COLD: u64 = 40;
 What (all where none is named):
   steady     random blocks written over until it is the same each time: bytes and requests that
              reach the device, and why
-  wear       how often each erase block is begun again, also if half of the data never changes
+  wear       how often each erase block is begun again: of a device of 8 MiB that is 80 % full,
+             where all is written over alike, some of it more often, and most of it never
   inflation  how many bytes of files an erase block holds, beside what SSDFS tells of itself
 
 Examples:
@@ -105,8 +106,11 @@ impl BenchFlash {
             .full
             .iter()
             .flat_map(|&full| accesses.map(|access| steady::Plan { size, full, access, passes }));
-        let wear = |cold| wear::Plan { size: WORN_SIZE, times: self.times, cold, full: WORN_FULL };
-        Ok(Plan { what, steady: steady.collect(), wear: vec![wear(0), wear(WORN_COLD)] })
+        let (size, times, full) = (WORN_SIZE, self.times, WORN_FULL);
+        let wear = |access, cold| wear::Plan { size, access, times, cold, full };
+        let [uniform, skewed] = accesses;
+        let wear = vec![wear(uniform, 0), wear(skewed, 0), wear(uniform, WORN_COLD)];
+        Ok(Plan { what, steady: steady.collect(), wear })
     }
 }
 

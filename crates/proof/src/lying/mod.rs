@@ -48,6 +48,8 @@ pub enum Request {
     Write,
     /// A barrier.
     Flush,
+    /// Of a stretch that is needed no more, or of a zone that is begun again.
+    Discard,
     /// Any of these, and whatever else is asked: as of a device that was pulled out.
     Any,
 }
@@ -279,7 +281,7 @@ impl Device for Lying {
     fn discard(&self, at: u64, len: u64) -> Result<()> {
         self.within(at, len as usize)?;
         let mut inner = self.inner();
-        inner.fails(Request::Any).map_or(Ok(()), Err)?;
+        inner.fails(Request::Discard).map_or(Ok(()), Err)?;
         if let Some(zones) = self.geometry.zones {
             let (first, last) = ((at / zones.len) as usize, ((at + len) / zones.len) as usize);
             inner.written[first..last].fill(0);

@@ -51,16 +51,27 @@ pub struct Row {
     pub needed: u64,
 }
 
-impl Plan {
-    fn block(&self, subject: &mut Subject, blocks: u64) -> u64 {
+impl Access {
+    /// One of so many blocks.
+    pub const fn choose(self, subject: &mut Subject, blocks: u64) -> u64 {
         let hot = blocks / 5;
-        match self.access {
-            Access::Uniform => subject.below(blocks),
-            Access::Skewed if subject.below(5) < 4 => subject.below(hot),
-            Access::Skewed => hot + subject.below(blocks - hot),
+        match self {
+            Self::Uniform => subject.below(blocks),
+            Self::Skewed if subject.below(5) < 4 => subject.below(hot),
+            Self::Skewed => hot + subject.below(blocks - hot),
         }
     }
 
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Skewed => "4/5 to 1/5",
+        }
+    }
+}
+
+impl Plan {
     /// Fills a volume, and writes over it.
     pub fn run(&self, tell: &mut dyn Tell) -> Outcome<Row> {
         let shape = Shape { size: self.size, segment: 0, block: 4096, codec: Codec::None };
@@ -98,7 +109,7 @@ impl Plan {
         while done < blocks {
             let before = subject.device.seen();
             for _ in 0..BATCH.min(blocks - done) {
-                let block = self.block(subject, blocks);
+                let block = self.access.choose(subject, blocks);
                 subject.overwrite(ino, block)?;
             }
             subject.sync()?;
@@ -111,10 +122,6 @@ impl Plan {
 
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let access = match self.access {
-            Access::Uniform => "uniform",
-            Access::Skewed => "4/5 to 1/5",
-        };
-        write!(f, "{} % full, {access}", self.full)
+        write!(f, "{} % full, {}", self.full, self.access.name())
     }
 }

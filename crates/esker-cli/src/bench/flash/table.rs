@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use esker_volume::limits::SEGMENT_LEN_MIN;
 use serde_json::{Map, Value, json};
 
 use super::super::packing::table::megabytes;
@@ -23,9 +24,10 @@ impl steady::Row {
 }
 
 impl wear::Row {
+    /// So many erases, to those in the mean.
     #[expect(clippy::cast_precision_loss, reason = "two digits behind the point are shown")]
-    fn ratio(&self) -> f64 {
-        self.most as f64 / self.mean
+    fn to_mean(&self, erases: u64) -> f64 {
+        erases as f64 / self.mean
     }
 }
 
@@ -82,24 +84,32 @@ fn steady(rows: &[steady::Row], text: &mut String) {
 
 fn wear(rows: &[wear::Row], text: &mut String) {
     text.push_str("\n### Erases\n\n");
-    text.push_str(
-        "| written over, times the device | full, % | of that never again, % | written | fewest | \
-         mean | most | most : mean | with superblocks |\n",
-    );
-    let _ = writeln!(text, "|{}", " ---: |".repeat(9));
-    for row in rows {
-        let plan = &row.plan;
+    if let Some(row) = rows.first() {
+        let (size, segment) = (size_shown(row.plan.size), size_shown(SEGMENT_LEN_MIN));
+        let (piece, full, batch) = (size_shown(wear::PIECE), row.plan.full, wear::BATCH);
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {:.2} | {} | {:.1} | {} | **{:.2}** | {} |",
-            plan.times,
-            plan.full,
-            plan.cold,
+            "{size} in erase blocks of {segment}, {full} % full, written over in pieces of \
+             {piece}, synced every {batch}.\n",
+        );
+    }
+    text.push_str(
+        "| written over | times the device | written | fewest | mean | most | most : mean | \
+         fewest : mean | with superblocks |\n",
+    );
+    let _ = writeln!(text, "| --- |{}", " ---: |".repeat(8));
+    for row in rows {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {:.2} | {} | {:.1} | {} | **{:.2}** | {:.2} | {} |",
+            row.plan,
+            row.plan.times,
             times(row.written, row.user),
             row.least,
             row.mean,
             row.most,
-            row.ratio(),
+            row.to_mean(row.most),
+            row.to_mean(row.least),
             row.homes,
         );
     }
@@ -123,8 +133,8 @@ pub fn json(report: &Report) -> Value {
     let steady: Vec<_> = report.steady.iter().map(steady_json).collect();
     let wear = report.wear.iter().map(|row| {
         json!({
-            "size": row.plan.size, "times": row.plan.times, "full": row.plan.full,
-            "cold": row.plan.cold, "user": row.user, "written": row.written,
+            "what": row.plan.to_string(), "size": row.plan.size, "times": row.plan.times,
+            "full": row.plan.full, "cold": row.plan.cold, "user": row.user, "written": row.written,
             "least": row.least, "mean": row.mean, "most": row.most, "superblocks": row.homes,
         })
     });
