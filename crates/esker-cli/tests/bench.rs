@@ -522,7 +522,7 @@ fn what_happens_to_flash_is_simulated() {
         assert!(most <= mean * 1.5 + 8.0, "some wear faster than others: {row}");
         assert!(row["least"].as_u64() > Some(0), "some never wear: {row}");
     }
-    assert_eq!(told["wear"].as_array().unwrap().len(), 3);
+    assert_eq!(told["wear"].as_array().unwrap().len(), 4);
     assert_eq!(told["inflation"].as_array().unwrap().len(), 39);
     for cell in told["inflation"].as_array().unwrap() {
         assert!(cell["ratio"].as_f64() > cell["ssdfs"].as_f64(), "less than SSDFS: {cell}");

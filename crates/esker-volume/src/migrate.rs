@@ -14,7 +14,7 @@ use esker_stone::key::{self, kind};
 use esker_stone::rows::extents::BlockName;
 use esker_stone::rows::numbers;
 
-use crate::choose::{Ahead, COLD, EVEN, GENERATIONS, LEVELLING, Victim, levelled, victim};
+use crate::choose::{Ahead, EVEN, GENERATIONS, LEVELLING, Victim, levelled, victim};
 use crate::counts::Count;
 use crate::delta::Delta;
 use crate::device::{Buffer, Device};
@@ -274,7 +274,7 @@ impl<D: Device> Volume<D> {
     /// Lays down some of what is left of a segment that is being emptied; how many bytes.
     fn move_part(&self, log: &mut Log, why: Why, most: u64) -> Result<u64> {
         let Some(victim) = log.moving.emptied[why as usize].victim else { return Ok(0) };
-        let mut open = self.opened(log, victim.to)?;
+        let mut open = self.opened(log, victim.to, why)?;
         let state = self.state();
         let stack = self.stack(&state);
         let (mut part, mut rows) = (Buffer::from(&[0; PartHead::SIZE][..]), Vec::new());
@@ -344,8 +344,9 @@ impl<D: Device> Volume<D> {
         Ok(())
     }
 
-    /// The segment that takes what is moved as often as that.
-    fn opened(&self, log: &mut Log, to: usize) -> Result<Open> {
+    /// The segment that takes what is moved as often as that. What is only moved a second time may not stay for long: one
+    /// that has worn most and came free again soon would be taken for such blocks again and again.
+    fn opened(&self, log: &mut Log, to: usize, why: Why) -> Result<Open> {
         let least = LEAST.min(self.shape.segment_room / 16);
         if let Some(open) = log.moving.open[to] {
             if open.at + least <= self.shape.segment_room {
@@ -360,10 +361,10 @@ impl<D: Device> Volume<D> {
         let physical = {
             let mut segments = self.segments_mut();
             let free = segments.free() as u64 > kept.saturating_add(waiting);
-            let taken = match to {
+            let taken = match why {
                 _ if !free => None,
-                COLD => segments.take_to_keep(Condition::Moved),
-                _ => segments.take(Condition::Moved),
+                Why::Wear => segments.take_to_keep(Condition::Moved),
+                Why::Room => segments.take(Condition::Moved),
             };
             taken.ok_or(Error::NoSpace)?
         };

@@ -177,7 +177,7 @@ impl Segments {
         self.take_worn(condition, least)
     }
 
-    /// Takes one for what stays: of those that were begun most often, which are left alone for so long.
+    /// Takes one for what others wear in the place of: of those that were begun most often, which rest under it.
     pub fn take_to_keep(&mut self, condition: Condition) -> Option<Physical> {
         let most = self.free_rows().map(|row| row.erases).max()?;
         self.take_worn(condition, most)

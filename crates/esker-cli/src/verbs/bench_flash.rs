@@ -15,9 +15,13 @@ use crate::units::{parse_size, ram};
 const SIZE_MIN: u64 = 16 << 20;
 /// The device that wears, in bytes.
 const WORN_SIZE: u64 = 8 << 20;
-/// How full it is, in hundredths, and how much of that is never written again, where not all of it is written over.
-const WORN_FULL: u64 = 80;
-const WORN_COLD: u64 = 80;
+/// How full it is, in hundredths, and how much of that is never written again.
+const WORN: [(steady::Access, u64, u64); 4] = [
+    (steady::Access::Uniform, 80, 0),
+    (steady::Access::Skewed, 80, 0),
+    (steady::Access::Uniform, 80, 80),
+    (steady::Access::Uniform, 50, 90),
+];
 
 /// Simulate what a volume does to flash in the long run, over a device in memory.
 ///
@@ -30,7 +34,8 @@ What (all where none is named):
   steady     random blocks written over until it is the same each time: bytes and requests that
              reach the device, and why
   wear       how often each erase block is begun again: of a device of 8 MiB that is 80 % full,
-             where all is written over alike, some of it more often, and most of it never
+             where all is written over alike, some of it more often, or most of it never; and of
+             one that is half full of what never changes
   inflation  how many bytes of files an erase block holds, beside what SSDFS tells of itself
 
 Examples:
@@ -106,10 +111,9 @@ impl BenchFlash {
             .full
             .iter()
             .flat_map(|&full| accesses.map(|access| steady::Plan { size, full, access, passes }));
-        let (size, times, full) = (WORN_SIZE, self.times, WORN_FULL);
-        let wear = |access, cold| wear::Plan { size, access, times, cold, full };
-        let [uniform, skewed] = accesses;
-        let wear = vec![wear(uniform, 0), wear(skewed, 0), wear(uniform, WORN_COLD)];
+        let (size, times) = (WORN_SIZE, self.times);
+        let wear =
+            WORN.map(|(access, full, cold)| wear::Plan { size, access, times, cold, full }).into();
         Ok(Plan { what, steady: steady.collect(), wear })
     }
 }

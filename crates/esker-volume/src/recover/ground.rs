@@ -158,15 +158,16 @@ impl Ground {
             let needed = live.get(&number).copied().unwrap_or(0);
             let (number, live, condition) = if own < self.shape.homes() {
                 (0, 0, Condition::Home)
-            } else if self.bad.contains(&own) {
-                (0, 0, Condition::Bad)
             } else if needed > 0 && number > 0 {
+                // One that failed too, if it was tried again since.
                 let condition = match number {
                     _ if tables.contains(&number) => Condition::Tables,
                     _ if self.moved.contains(&number) => Condition::Moved,
                     _ => Condition::Log,
                 };
                 (number, needed, condition)
+            } else if self.bad.contains(&own) {
+                (0, 0, Condition::Bad)
             } else if is_bare(own) || (bare < wanted && self.fallow.contains(&own)) {
                 (0, 0, Condition::Free)
             } else {

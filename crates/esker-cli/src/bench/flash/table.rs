@@ -86,11 +86,11 @@ fn wear(rows: &[wear::Row], text: &mut String) {
     text.push_str("\n### Erases\n\n");
     if let Some(row) = rows.first() {
         let (size, segment) = (size_shown(row.plan.size), size_shown(SEGMENT_LEN_MIN));
-        let (piece, full, batch) = (size_shown(wear::PIECE), row.plan.full, wear::BATCH);
+        let (piece, batch) = (size_shown(wear::PIECE), wear::BATCH);
         let _ = writeln!(
             text,
-            "{size} in erase blocks of {segment}, {full} % full, written over in pieces of \
-             {piece}, synced every {batch}.\n",
+            "{size} in erase blocks of {segment}, written over in pieces of {piece}, synced \
+             every {batch}.\n",
         );
     }
     text.push_str(

@@ -99,10 +99,10 @@ impl Plan {
 
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let access = self.access.name();
+        write!(f, "{} % full, {}", self.full, self.access.name())?;
         match self.cold {
-            0 => write!(f, "all of it, {access}"),
-            cold => write!(f, "all but {cold} %, {access}"),
+            0 => Ok(()),
+            cold => write!(f, ", {cold} % of that never"),
         }
     }
 }
