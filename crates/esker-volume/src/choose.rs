@@ -18,7 +18,7 @@ const WORTH: u64 = 60;
 /// The least and the most segments that are kept ahead of whoever writes.
 const AHEAD: (usize, usize) = (4, 16);
 /// Of all segments so many are kept ahead, as one part of this.
-const AHEAD_SHARE: usize = 64;
+const AHEAD_SHARE: usize = 128;
 /// Volumes of fewer segments make room only when they must: what is kept ahead, and open, would be too much of them.
 const SEGMENTS_MIN: usize = 64;
 /// What pressure is one at which a byte of room is made for each that is written.

@@ -30,10 +30,16 @@ use crate::settle::{Step, idle};
 use crate::stack::Stack;
 use crate::volume::Volume;
 
-/// Bytes that are moved together at least: a part has a head, and ends with a unit.
-const LEAST: u64 = 64 << 10;
-/// Bytes that are moved before a commit at most, for each that was written since the last time, and besides.
-const MOST: (u64, u64) = (8, 2 * LEAST);
+/// Bytes that are moved together at least: a part has a head, and ends with a unit. Of a segment that is short it is
+/// no more than this part.
+const LEAST: (u64, u64) = (256 << 10, 4);
+/// Bytes that are moved before a commit at most, for each that was written since the last time; besides, twice the
+/// least.
+const MOST: u64 = 8;
+/// A segment is full when less than this is left in it, or than this part of it.
+const REST: (u64, u64) = (64 << 10, 16);
+/// Bytes that are to be made at least before another segment is begun for them.
+const OWED_LEAST: u64 = 8 << 10;
 /// Free segments, besides those that are kept back, that moving leaves to whoever writes.
 const LEFT: usize = 1;
 /// Free segments, besides those that are kept back, with which moving goes on: some for what was admitted, and one for
@@ -192,8 +198,9 @@ impl<D: Device> Volume<D> {
         if self.level(log, written).is_err_and(|error| error != Error::NoSpace) {
             return self.forget_moved(log);
         }
-        let mut left = MOST.0.saturating_mul(written).saturating_add(MOST.1);
-        while left >= LEAST {
+        let least = self.least();
+        let mut left = MOST.saturating_mul(written).saturating_add(2 * least);
+        while left >= least {
             match self.move_some(log, left) {
                 Ok(0) => break,
                 Ok(moved) => left = left.saturating_sub(moved),
@@ -203,11 +210,16 @@ impl<D: Device> Volume<D> {
         }
     }
 
+    /// Bytes that are moved together at least.
+    fn least(&self) -> u64 {
+        LEAST.0.min(self.shape.segment_room / LEAST.1)
+    }
+
     /// Moves what others wear in the place of: a little of what is written is for that, whatever room there is.
     fn level(&self, log: &mut Log, written: u64) -> Result<()> {
         let saved = log.moving.levelling.saturating_add(written / LEVELLING);
-        log.moving.levelling = saved.min(MOST.1);
-        if log.moving.levelling < LEAST || !self.has_victim(log, Why::Wear, true)? {
+        log.moving.levelling = saved.min(2 * self.least());
+        if log.moving.levelling < self.least() || !self.has_victim(log, Why::Wear, true)? {
             return Ok(());
         }
         let moved = self.move_part(log, Why::Wear, log.moving.levelling)?;
@@ -217,7 +229,7 @@ impl<D: Device> Volume<D> {
 
     /// Moves something, at most about so many bytes; how many.
     fn move_some(&self, log: &mut Log, most: u64) -> Result<u64> {
-        let enough = log.moving.owed >= LEAST / 8;
+        let enough = log.moving.owed >= OWED_LEAST;
         if !self.has_victim(log, Why::Room, enough)? {
             return Ok(0);
         }
@@ -228,7 +240,7 @@ impl<D: Device> Volume<D> {
         // What it takes to gain so much.
         let due = u128::from(log.moving.owed) * u128::from(live) / u128::from(dead);
         let due = u64::try_from(due).unwrap_or(u64::MAX);
-        if due < LEAST {
+        if due < self.least().min(live) {
             return Ok(0);
         }
         let moved = self.move_part(log, Why::Room, due.min(most))?;
@@ -347,7 +359,7 @@ impl<D: Device> Volume<D> {
     /// The segment that takes what is moved as often as that. What is only moved a second time may not stay for long: one
     /// that has worn most and came free again soon would be taken for such blocks again and again.
     fn opened(&self, log: &mut Log, to: usize, why: Why) -> Result<Open> {
-        let least = LEAST.min(self.shape.segment_room / 16);
+        let least = REST.0.min(self.shape.segment_room / REST.1);
         if let Some(open) = log.moving.open[to] {
             if open.at + least <= self.shape.segment_room {
                 return Ok(open);

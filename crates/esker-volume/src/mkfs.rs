@@ -49,8 +49,11 @@ pub(crate) const OPEN: u32 = 2;
 #[must_use]
 pub fn segment_len(size: u64) -> u64 {
     const USUAL: u64 = 8 << 20;
-    const COUNT: u64 = 256;
-    let wanted = (size / COUNT).next_power_of_two().min(USUAL);
+    const SHORT: u64 = 256 << 10;
+    // What is kept free for commits and for settling is so many segments, whatever their length: so the more of them
+    // the better, as long as they are not too short for what is laid down together.
+    let few = (size / 256).next_power_of_two().min(SHORT);
+    let wanted = (size / 512).next_power_of_two().clamp(few, USUAL);
     let least = size.div_ceil(SEGMENTS_MAX).next_power_of_two();
     wanted.max(least).clamp(SEGMENT_LEN_MIN, SEGMENT_LEN_MAX)
 }

@@ -4,7 +4,7 @@
 //! stretch not begun again; that a commit was safe is said somewhere else than where its parts lie.
 
 use crate::counts::Count;
-use crate::device::{Device, Fault};
+use crate::device::Device;
 use crate::error::Result;
 use crate::limits::SUPERBLOCK_STEP;
 use crate::log::Log;
@@ -16,18 +16,15 @@ impl<D: Device> Volume<D> {
     /// Where the next superblock goes.
     pub(crate) fn next_home(&self, log: &Log) -> Result<(u32, u64)> {
         let (which, step) = log.home;
-        let mut next =
-            if step + 1 < self.shape.steps() { (which, step + 1) } else { (1 - which, 0) };
+        // The stretch of the one that counts is never begun again; the other is, as often as it fails.
+        let begun = (1 - log.safe_home, 0);
+        let mut next = if step + 1 < self.shape.steps() { (which, step + 1) } else { begun };
         for copy in 0..self.shape.copies {
             let written = self.device.written(self.place(Physical(2 * copy + next.0)))?;
             // A zone in which a superblock was torn, or failed, cannot go on.
             if next.1 > 0 && written.is_some_and(|written| written != next.1 * SUPERBLOCK_STEP) {
-                next = (1 - which, 0);
+                next = begun;
             }
-        }
-        // The one that counts is never begun again.
-        if next.1 == 0 && next.0 == log.safe_home {
-            return Err(Fault::Io(None).into());
         }
         Ok(next)
     }

@@ -428,23 +428,32 @@ impl<D: Device> Volume<D> {
         let (state, segments) = (self.state(), self.segments());
         let free = segments.free();
         let tight = free <= self.reserve(&state) + 2 && log.since.len() > 1;
-        let log_max = (segments.rows().len() / LOG_SHARE).min(free / 2).max(2);
+        let (share, part) = (segments.rows().len() / LOG_SHARE, (free / 2).max(2));
         match &log.round {
             Some(round) => {
                 let done = state.tables.partition_point(|table| table.key < round.cursor);
                 let all = state.tables.len();
                 let came = (2 * state.recent.bytes).saturating_mul(all);
                 let long = log.since.len().saturating_sub(1 + round.since) * all;
+                let log_max = share.min(part).max(2);
                 tight || came > done.saturating_mul(self.recent_len) || long > done * log_max
             }
             None => {
                 let full = 2 * state.recent.bytes >= self.recent_len && !state.recent.is_empty();
-                let long = log.since.len() > log_max;
+                // What is dead in the log becomes free no sooner than it is settled; what lives there waits for nothing.
+                let dead = self.dead_in_log(log, &segments);
+                let long = log.since.len() > share.max(2) || dead > part as u64 * self.filled();
                 // What is idle becomes free with the second superblock from now.
                 let more = !state.recent.is_empty() || !log.idle.is_empty();
                 more && ((rounds == 0 && (full || long)) || tight)
             }
         }
+    }
+
+    /// Bytes that nobody needs in the segments of the log since the superblock, but for the open one.
+    fn dead_in_log(&self, log: &Log, segments: &Segments) -> u64 {
+        let sealed = log.since.iter().rev().skip(1).filter_map(|&one| segments.get(one));
+        sealed.map(|row| self.filled().saturating_sub(row.live)).sum()
     }
 
     /// Settles all that came until now, and all rounds are over.

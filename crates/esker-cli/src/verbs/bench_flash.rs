@@ -46,7 +46,7 @@ pub struct BenchFlash {
     /// What to measure
     what: Vec<String>,
     /// Size of the device that is written over (steady)
-    #[arg(long, value_name = "SIZE", default_value = "64M")]
+    #[arg(long, value_name = "SIZE", default_value = "256M")]
     size: String,
     /// How full it is, of a hundred that it can hold; several with commas (steady)
     #[arg(long, value_delimiter = ',', default_value = "20,80,90", value_name = "N,N",
