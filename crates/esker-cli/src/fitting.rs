@@ -68,6 +68,7 @@ fn only_for_volumes(options: &Options) -> Option<Foreign> {
         (options.dedup == Some(false), "nodedup", remedy),
         (options.deltas == Some(true), "deltas", remedy),
         (options.deltas == Some(false), "nodeltas", remedy),
+        (options.placement.is_some(), "placement=", remedy),
         (options.snapshots, "snapshots", "leave it out: there are none"),
     ])
 }
@@ -92,7 +93,7 @@ mod tests {
             assert_eq!(told(word, false), None);
         }
         let words = ["commit=1", "dirty=64M", "compress=lz4", "discard", "nodedup", "snapshots"];
-        for word in words {
+        for word in words.into_iter().chain(["placement=auto"]) {
             let text = told(word, false).unwrap_or_else(|| panic!("{word} passed"));
             assert!(text.contains("is only for volumes: "), "{text}");
             assert_eq!(told(word, true), None);

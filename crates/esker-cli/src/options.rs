@@ -11,6 +11,7 @@ use std::time::Duration;
 use esker::limits::FILE_SIZE_MAX;
 use esker_fuse::MountOptions;
 use esker_stone::Setting;
+use esker_volume::device::Wish;
 
 use crate::failure::{Exit, Failure, Outcome, os_shown, shown};
 use crate::images::{Begin, start};
@@ -53,6 +54,8 @@ pub struct Options {
     pub dedup: Option<bool>,
     /// `deltas`, `nodeltas`: whether what is written over something that it resembles is stored as what differs.
     pub deltas: Option<bool>,
+    /// `placement=`: how a device is told what stays as long as what else.
+    pub placement: Option<Wish>,
     /// `overlay`: changes of an image go to memory.
     pub overlay: bool,
     /// `snapshots`: those of a volume are shown in its root directory.
@@ -86,6 +89,7 @@ impl Default for Options {
             discard: None,
             dedup: None,
             deltas: None,
+            placement: None,
             overlay: false,
             snapshots: false,
             no_sandbox: false,
@@ -128,6 +132,7 @@ pub const WORDS: &[&str] = &[
     "nodedup",
     "deltas",
     "nodeltas",
+    "placement=",
     "overlay",
     "snapshots",
     "no_sandbox",
@@ -225,6 +230,7 @@ impl Options {
             ("nodedup", None) => self.dedup = Some(false),
             ("deltas", None) => self.deltas = Some(true),
             ("nodeltas", None) => self.deltas = Some(false),
+            ("placement", Some(value)) => self.placement = Some(wish(key, value)?),
             ("overlay", None) => self.overlay = true,
             ("snapshots", None) => self.snapshots = true,
             ("no_sandbox", None) => self.no_sandbox = true,
@@ -251,6 +257,17 @@ impl Options {
     /// [`Options::size`], or what tmpfs takes: half of the memory of the machine.
     pub fn size_or_half(&self, ram: u64) -> u64 {
         self.size.unwrap_or((ram / 2).max(SIZE_MIN))
+    }
+}
+
+/// How a device is told of streams.
+fn wish(key: &str, value: &str) -> Outcome<Wish> {
+    match value {
+        "auto" => Ok(Wish::Auto),
+        "streams" => Ok(Wish::Streams),
+        "lifetimes" => Ok(Wish::Lifetimes),
+        "none" => Ok(Wish::Nothing),
+        _ => Err(bad(key, value, "give auto, streams, lifetimes or none")),
     }
 }
 

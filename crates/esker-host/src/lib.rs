@@ -24,5 +24,5 @@ pub use huge::release;
 pub use mapped::MappedFile;
 pub use pool::{Lent, Pool};
 pub use process::{resident_bytes, seed};
-pub use writes::Writes;
+pub use writes::{Placing, Writes};
 pub use zones::{ZonedFile, ZonesLayout};

@@ -16,16 +16,34 @@ use io_uring::{IoUring, opcode, types};
 use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
+/// Tells the kernel how long what is written to a file stays: `F_SET_RW_HINT`.
+const SET_HINT: libc::c_int = 1024 + 12;
+
 /// Writes that are on their way at once.
 const DEPTH: usize = 4;
 
 /// Bytes of a write: an allocation, and where in it they begin.
 type Bytes = (Vec<u8>, usize);
 
+/// How the device hears what each write belongs to. It only says where flash puts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placing {
+    /// Not at all.
+    #[default]
+    Nothing,
+    /// With each write the number of its stream (since Linux 6.16).
+    Streams,
+    /// By what the kernel is told of the file while a write is begun: how long it stays, from 2, short, to 5.
+    Lifetimes,
+    /// Not any more: the device or the kernel refused.
+    Refused,
+}
+
 /// A write on its way.
 struct Pending {
     at: u64,
     bytes: Bytes,
+    placed: bool,
 }
 
 struct Inner {
@@ -36,6 +54,9 @@ struct Inner {
     spare: Vec<Bytes>,
     /// The first failure that nobody was told of.
     failed: Option<io::Error>,
+    placing: Placing,
+    /// What the kernel was told of the file last.
+    told: u8,
 }
 
 /// A queue of writes to one file.
@@ -63,7 +84,14 @@ impl Writes {
         let ring = IoUring::new(DEPTH as u32)?;
         let direct = file.try_clone()?;
         fcntl_setfl(&direct, fcntl_getfl(&direct)? | OFlags::DIRECT)?;
-        let inner = Inner { ring, slots: [const { None }; DEPTH], spare: Vec::new(), failed: None };
+        let inner = Inner {
+            ring,
+            slots: [const { None }; DEPTH],
+            spare: Vec::new(),
+            failed: None,
+            placing: Placing::Nothing,
+            told: 0,
+        };
         let other = cached.try_clone()?;
         Ok((Self { direct, cached, inner: Mutex::new(inner) }, other))
     }
@@ -72,12 +100,39 @@ impl Writes {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a write, once there is a place for it; gives back an allocation with nothing behind its beginning.
+    /// Streams that the device keeps apart.
+    #[must_use]
+    pub fn streams(&self) -> u8 {
+        let Ok(stat) = rustix::fs::fstat(&self.direct) else { return 0 };
+        let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+        // A partition has its disk's.
+        let found = ["", "/.."].iter().find_map(|up| {
+            let path = format!("/sys/dev/block/{major}:{minor}{up}/queue/max_write_streams");
+            std::fs::read_to_string(path).ok()
+        });
+        let count = found.and_then(|text| text.trim().parse::<u32>().ok());
+        count.map_or(0, |count| u8::try_from(count).unwrap_or(u8::MAX))
+    }
+
+    /// The device is told in this way from now on.
+    pub fn place_by(&self, placing: Placing) {
+        self.inner().placing = placing;
+    }
+
+    /// How it is told.
+    #[must_use]
+    pub fn placing(&self) -> Placing {
+        self.inner().placing
+    }
+
+    /// Begins a write, once there is a place for it; gives back an allocation with nothing behind its beginning. Its
+    /// stream, or how long it stays, is `place`, by what [`Writes::place_by`] said.
     ///
     /// # Errors
     /// Those of this write, or of one before: none is on its way any more then. Those of the ring.
-    pub fn submit(&self, at: u64, bytes: Bytes) -> io::Result<Bytes> {
+    pub fn submit(&self, at: u64, bytes: Bytes, place: u8) -> io::Result<Bytes> {
         let mut inner = self.inner();
+        self.tell(&mut inner, place)?;
         let slot = loop {
             if let Some(slot) = inner.slots.iter().position(Option::is_none) {
                 break slot;
@@ -89,16 +144,39 @@ impl Writes {
         let entry = opcode::Write::new(types::Fd(self.direct.as_raw_fd()), source.as_ptr(), len);
         // By a thread of the kernel's: tried without one first, what the device takes only in pieces is refused
         // half-way and begun again, and a limit on the device's bytes counts it twice.
-        let entry = entry.offset(at).build().flags(Flags::ASYNC).user_data(slot as u64);
+        let stream = if inner.placing == Placing::Streams { place } else { 0 };
+        let entry = entry
+            .offset(at)
+            .write_stream(stream)
+            .build()
+            .flags(Flags::ASYNC)
+            .user_data(slot as u64);
         // SAFETY: moving the vector moves none of its bytes; they stay in the slot until the completion was seen, and
         // `drop` waits for it.
         unsafe { inner.ring.submission().push(&entry) }.map_err(io::Error::other)?;
-        inner.slots[slot] = Some(Pending { at, bytes });
+        inner.slots[slot] = Some(Pending { at, bytes, placed: stream > 0 });
         self.reap(&mut inner, 0)?;
         if inner.failed.is_some() {
             self.wait_for_all(&mut inner)?;
         }
         Ok(inner.spare.pop().unwrap_or_default())
+    }
+
+    /// Says how long what is begun next stays. It is said of the file: so what is on its way must be done.
+    fn tell(&self, inner: &mut Inner, lifetime: u8) -> io::Result<()> {
+        if inner.placing != Placing::Lifetimes || inner.told == lifetime {
+            return Ok(());
+        }
+        while inner.slots.iter().any(Option::is_some) {
+            self.reap(inner, 1)?;
+        }
+        let hint = u64::from(lifetime);
+        // SAFETY: the kernel reads one u64 there and keeps nothing of it.
+        match unsafe { libc::fcntl(self.direct.as_raw_fd(), SET_HINT, &raw const hint) } {
+            0 => inner.told = lifetime,
+            _ => inner.placing = Placing::Refused,
+        }
+        Ok(())
     }
 
     /// Returns once every write is done.
@@ -128,6 +206,9 @@ impl Writes {
             let Some(pending) = inner.slots.get_mut(slot as usize).and_then(Option::take) else {
                 continue;
             };
+            if pending.placed && result == -Errno::INVAL.raw_os_error() {
+                inner.placing = Placing::Refused;
+            }
             if let Err(error) = self.finish(&pending, result) {
                 inner.failed.get_or_insert(error);
             }
@@ -187,7 +268,7 @@ mod tests {
             let mut bytes: Vec<u8> = Vec::with_capacity((1 << 16) + 4096);
             let start = bytes.as_ptr().align_offset(4096);
             bytes.resize(start + (1 << 16), number);
-            writes.submit(u64::from(number) << 16, (bytes, start)).unwrap();
+            writes.submit(u64::from(number) << 16, (bytes, start), number % 5).unwrap();
         }
         writes.wait().unwrap();
         let mut read = vec![0; 64 << 16];
@@ -197,12 +278,41 @@ mod tests {
         }
     }
 
+    /// Whatever the device is told, or refuses to hear, the bytes are there.
+    #[test]
+    fn a_hint_changes_no_byte() {
+        let path = std::env::temp_dir().join(format!("esker-hints-{}", std::process::id()));
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        for placing in [Placing::Nothing, Placing::Streams, Placing::Lifetimes] {
+            file.set_len(0).unwrap();
+            let file = file.try_clone().unwrap();
+            let Ok((writes, file)) = Writes::new(&file) else { return };
+            assert_eq!(writes.streams(), 0, "a file has none");
+            writes.place_by(placing);
+            for number in 0..16_u8 {
+                let mut bytes: Vec<u8> = Vec::with_capacity(8192);
+                let start = bytes.as_ptr().align_offset(4096);
+                bytes.resize(start + 4096, number);
+                writes.submit(u64::from(number) * 4096, (bytes, start), 2 + number % 4).unwrap();
+            }
+            writes.wait().unwrap();
+            assert!([placing, Placing::Refused].contains(&writes.placing()));
+            let mut read = vec![0; 16 * 4096];
+            file.read_exact_at(&mut read, 0).unwrap();
+            let whole = |(number, bytes): (usize, &[u8])| {
+                bytes.iter().all(|&byte| usize::from(byte) == number)
+            };
+            assert!(read.chunks(4096).enumerate().all(whole), "{placing:?}");
+        }
+    }
+
     /// A write that fails is told of once, with its errno, and the next ones go on.
     #[test]
     fn what_fails_is_told() {
         let Ok(file) = OpenOptions::new().read(true).write(true).open("/dev/full") else { return };
         let Ok((writes, _)) = Writes::new(&file) else { return };
-        let first = writes.submit(0, (vec![1; 4096], 0)).map(drop).and_then(|()| writes.wait());
+        let first = writes.submit(0, (vec![1; 4096], 0), 0).map(drop).and_then(|()| writes.wait());
         assert_eq!(first.unwrap_err().raw_os_error(), Some(28));
         writes.wait().unwrap();
     }

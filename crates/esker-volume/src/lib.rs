@@ -50,6 +50,7 @@ pub mod delta;
 pub mod device;
 mod differences;
 mod dirty;
+mod discards;
 mod dump;
 mod error;
 mod fold;

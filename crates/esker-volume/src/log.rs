@@ -4,7 +4,9 @@
 //! right behind it, or in one of the two segments that it names; and after a failure in one that the last safe part
 //! names, as does every part behind that one. So recovery finds every commit that was answered.
 
-use crate::device::{Buffer, Device, Fault};
+use std::collections::BTreeSet;
+
+use crate::device::{Buffer, Device, Fault, Stream};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{NEXT, UNIT_MAX};
 use crate::migrate::Moving;
@@ -80,6 +82,8 @@ pub(crate) struct Log {
     pub round: Option<Round>,
     /// Segments that the superblock does not need, but perhaps the one before it.
     pub idle: Vec<Physical>,
+    /// Stretches that became free and were not given back below since.
+    pub unneeded: BTreeSet<Physical>,
     /// Where tables go: the segment, and the offset in it.
     pub tables: Option<(Physical, u64)>,
     /// Blocks that are on their way to other segments.
@@ -311,7 +315,8 @@ impl<D: Device> Volume<D> {
         }
         part.resize(len as usize);
         let name = head.seal(part);
-        *part = self.device.submit(self.place(log.physical) + log.at, std::mem::take(part))?;
+        let at = self.place(log.physical) + log.at;
+        *part = self.device.submit(at, std::mem::take(part), Stream::Log)?;
         let end = log.at + len;
         log.at = if self.shape.incompatible & PAGES != 0 { behind(end, len) } else { end };
         log.moving.wrote(len);

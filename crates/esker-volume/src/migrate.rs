@@ -14,10 +14,10 @@ use esker_stone::key::{self, kind};
 use esker_stone::rows::extents::BlockName;
 use esker_stone::rows::numbers;
 
-use crate::choose::{Ahead, EVEN, GENERATIONS, LEVELLING, Victim, levelled, victim};
+use crate::choose::{Ahead, COLD, EVEN, GENERATIONS, LEVELLING, Victim, levelled, victim};
 use crate::counts::Count;
 use crate::delta::Delta;
-use crate::device::{Buffer, Device};
+use crate::device::{Buffer, Device, Stream};
 use crate::error::{Error, Result};
 use crate::leaf::Leaf;
 use crate::limits::PART_LEN;
@@ -286,6 +286,7 @@ impl<D: Device> Volume<D> {
     /// Lays down some of what is left of a segment that is being emptied; how many bytes.
     fn move_part(&self, log: &mut Log, why: Why, most: u64) -> Result<u64> {
         let Some(victim) = log.moving.emptied[why as usize].victim else { return Ok(0) };
+        let stream = if victim.to == COLD { Stream::Cold } else { Stream::Moved };
         let mut open = self.opened(log, victim.to, why)?;
         let state = self.state();
         let stack = self.stack(&state);
@@ -323,7 +324,7 @@ impl<D: Device> Volume<D> {
             }
             return Ok(moved);
         }
-        self.put_moved(log, &mut open, part, rows)?;
+        self.put_moved(log, (&mut open, stream), part, rows)?;
         log.moving.open[victim.to] = Some(open);
         Ok(moved)
     }
@@ -332,7 +333,7 @@ impl<D: Device> Volume<D> {
     fn put_moved(
         &self,
         log: &mut Log,
-        open: &mut Open,
+        (open, stream): (&mut Open, Stream),
         mut part: Buffer,
         mut rows: Vec<Move>,
     ) -> Result<()> {
@@ -350,7 +351,7 @@ impl<D: Device> Volume<D> {
         self.counts.add(Count::Padding, len - part.len() as u64);
         part.resize(len as usize);
         head.seal(&mut part);
-        self.device.submit(self.place(open.physical) + open.at, part)?;
+        self.device.submit(self.place(open.physical) + open.at, part, stream)?;
         open.at += len;
         log.moving.laid.append(&mut rows);
         Ok(())

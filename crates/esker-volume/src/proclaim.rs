@@ -103,6 +103,7 @@ impl<D: Device> Volume<D> {
         if log.fresh || !self.is_writable() {
             return Ok(());
         }
+        self.discard_some(&mut log, u64::MAX);
         if self.shape.copies > 1 {
             // Rows have their parity in tables only. Where there is no room for that, the log has them.
             let _ = self.settle_rest(&mut log);

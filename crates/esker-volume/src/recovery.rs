@@ -415,6 +415,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         since,
         round: None,
         idle,
+        unneeded: BTreeSet::new(),
         tables: None,
         moving: Moving::default(),
         fresh: true,

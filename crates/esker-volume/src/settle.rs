@@ -16,7 +16,7 @@ use esker_stone::{PageRef, Sealed, tree};
 
 use crate::choose::behind;
 use crate::counts::Count;
-use crate::device::{Buffer, Device, Fault};
+use crate::device::{Buffer, Device, Fault, Stream};
 use crate::error::{Damage, Error, Result};
 use crate::log::{Log, Round};
 use crate::merge::{Fresh, Range, leaves, rows};
@@ -147,9 +147,10 @@ impl<D: Device> Settling<'_, D> {
         head.seal(&mut part);
         self.log.tables = Some((physical, at + len + parity_len));
         let behind = (parity_len > 0).then(|| parity(&head, &part));
-        volume.device.submit(volume.place(physical) + at, part)?;
+        let at = volume.place(physical) + at;
+        volume.device.submit(at, part, Stream::Tables)?;
         if let Some(behind) = behind {
-            volume.device.submit(volume.place(physical) + at + len, behind)?;
+            volume.device.submit(at + len, behind, Stream::Tables)?;
         }
         Ok(parity_len)
     }
@@ -563,11 +564,9 @@ impl<D: Device> Volume<D> {
         self.measure_room(&state, &segments);
         *self.segments_mut() = segments;
         drop(state);
-        for physical in free {
-            // It saves room below, and zones are begun again when they are taken.
-            if self.discard && self.device.geometry().zones.is_none() {
-                let _ = self.device.discard(self.place(physical), self.shape.segment_len);
-            }
+        // It saves room below, and zones are begun again when they are taken.
+        if self.discard && self.device.geometry().zones.is_none() {
+            log.unneeded.extend(free);
         }
         Ok(())
     }

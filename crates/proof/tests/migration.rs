@@ -17,7 +17,7 @@ use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
 use esker_stone::cache::Cache;
 use esker_stone::check::checksum;
-use esker_volume::device::{Fault, Zones};
+use esker_volume::device::{Fault, Stream, Zones};
 use esker_volume::part::{MOVED, PartHead};
 use esker_volume::recover::{Recovering, RepairError, Repairing, recover, repair};
 use esker_volume::segments::{Condition, Segment};
@@ -110,7 +110,9 @@ impl Full {
             self.fs.write(self.ino, at as u64, &bytes, false)?;
             self.content[at..at + BLOCK].copy_from_slice(&bytes);
         }
-        self.fs.sync()
+        self.fs.sync()?;
+        self.fs.store().volume().give_back_below(2 * SHAPE.segment_len);
+        Ok(())
     }
 
     fn sum(&self) -> u64 {
@@ -255,6 +257,57 @@ fn every_stretch_wears() {
     let wears = |row: &&Segment| row.condition != Condition::Home && row.erases == 0;
     let never: Vec<_> = rows.iter().filter(wears).collect();
     assert!(never.is_empty(), "never begun: {never:?}");
+}
+
+/// A device that keeps streams apart finds one in each stretch, from its beginning to its end, and all of them.
+#[test]
+fn each_stretch_is_of_one_stream() {
+    let full = Full::new(&SHAPE, seed());
+    let (mut open, mut seen) = (HashMap::new(), Vec::new());
+    for (at, stream) in full.fs.store().volume().device().placed() {
+        if at % SHAPE.segment_len == 0 {
+            open.insert(at / SHAPE.segment_len, stream);
+        }
+        assert_eq!(open.get(&(at / SHAPE.segment_len)), Some(&stream), "at {at}");
+        if !seen.contains(&stream) {
+            seen.push(stream);
+        }
+    }
+    assert_eq!(seen.len(), Stream::ALL.len(), "only {seen:?}");
+}
+
+/// What becomes free is given back below once somebody has time, neighbours at once, and nothing that was taken again.
+#[test]
+fn neighbours_are_given_back_at_once() {
+    let full = Full::new(&SHAPE, seed());
+    let device = Arc::clone(full.fs.store().volume().device());
+    let discards = || {
+        device.ops().into_iter().filter_map(|op| match op {
+            Op::Discard(at, len) => Some((at, len)),
+            _ => None,
+        })
+    };
+    let volume = full.fs.store().volume();
+    while volume.give_back_below(u64::MAX) {}
+    let before = discards().count();
+    let name = Name::parse(b"file").expect("a name");
+    full.fs.unlink(&Caller::ROOT, Ino::ROOT, name).expect("it is removed");
+    full.fs.forget(full.ino, 1);
+    full.fs.sync().expect("a sync");
+    volume.reclaim(SHAPE.size).expect("what it held is free");
+    assert_eq!(discards().count(), before, "somebody who commits waits for it");
+    let more = volume.give_back_below(SHAPE.segment_len);
+    let first: Vec<_> = discards().skip(before).collect();
+    assert!(more && first.len() == 1 && first[0].1 == SHAPE.segment_len, "{first:?}");
+    volume.close().expect("it is closed");
+    let all: Vec<_> = discards().skip(before).collect();
+    let len: u64 = all.iter().map(|(_, len)| len).sum();
+    assert!(len > SHAPE.size / 2 && (all.len() as u64) < len / SHAPE.segment_len / 4, "{all:?}");
+    let rows = volume.stretches();
+    let free = |at: u64| rows[(at / SHAPE.segment_len) as usize].condition == Condition::Free;
+    let stretches =
+        all.iter().flat_map(|&(at, len)| (at..at + len).step_by(SHAPE.segment_len as usize));
+    assert!(stretches.into_iter().all(free), "something that is used was given back");
 }
 
 fn begin_content(shape: &Shape, begin: &Medium, ino: Ino, len: usize) -> Vec<u8> {

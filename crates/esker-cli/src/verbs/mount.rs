@@ -48,6 +48,9 @@ Options of -o, with commas between them:
                      or not; copies by copy_file_range(2) are always shared [default: dedup]
   deltas nodeltas    store what is written over something that it resembles, and that is in memory,
                      as what differs from that, or not                     [default: deltas]
+  placement=HOW      tell the device of a volume what stays as long as what else: by its write
+                     streams, by lifetimes, or none; auto: by streams, if it has some
+                                                                             [default: auto]
   snapshots          show the snapshots of a volume in DIR/.snapshots, by name, to be read; DIR does
                      not list it
   overlay            as --overlay

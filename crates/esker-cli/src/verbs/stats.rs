@@ -109,6 +109,13 @@ fn words(name: &str, all: &Value) -> String {
             format!("{commits} commits, {steps} steps of settling, {freed} segments freed"),
         ));
     }
+    let told = match (all["placement"]["by"].as_str(), &all["placement"]["streams"]) {
+        (Some("streams"), count) => Some(format!("by {count} streams of the device")),
+        (Some("lifetimes"), _) => Some("by how long what is written stays".to_owned()),
+        (Some("refused"), _) => Some("not told: the device refused".to_owned()),
+        _ => None,
+    };
+    rows.extend(told.map(|told| ("placement", told)));
     let own = &all["cache"];
     if own.is_object() {
         let (kept, most) = (bytes(own, "bytes"), bytes(own, "limit"));

@@ -253,6 +253,7 @@ pub fn writable(path: &Path, options: &options::Options) -> Outcome<Arc<Writable
     // What is kept of tables, and what changes, comes and goes in every thread.
     esker_host::share_heap();
     let volume = open_over(path, &options.bases, opening(path, true, options))?;
+    volume.device().place(options.placement.unwrap_or_default());
     kept(path, volume, options)
 }
 

@@ -7,11 +7,20 @@
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt as _;
 
-use esker_host::{Writes, ZonedFile};
-use esker_volume::device::{Buffer, Queue, Zones, Zoning};
+use esker_host::{Placing, Writes, ZonedFile};
+use esker_volume::device::{Buffer, Placement, Queue, Stream, Wish, Zones, Zoning};
 
 /// The queue of a file.
-pub struct Direct(Writes);
+pub struct Direct {
+    writes: Writes,
+    /// Streams that the device keeps apart.
+    streams: u8,
+}
+
+/// Of what is to stay as long, `RWH_WRITE_LIFE_SHORT` to `RWH_WRITE_LIFE_EXTREME`.
+const fn lifetime(stream: Stream) -> u8 {
+    stream as u8 + 2
+}
 
 impl Direct {
     /// For a block device that may be written, if that can be; and what it is to be used by otherwise.
@@ -20,17 +29,41 @@ impl Direct {
             return None;
         }
         let (writes, file) = Writes::new(file).ok()?;
-        Some((Box::new(Self(writes)), file))
+        let streams = writes.streams();
+        Some((Box::new(Self { writes, streams }), file))
     }
 }
 
 impl Queue for Direct {
-    fn submit(&self, at: u64, source: Buffer) -> std::io::Result<Buffer> {
-        self.0.submit(at, source.into_parts()).map(Buffer::from_parts)
+    fn submit(&self, at: u64, source: Buffer, stream: Stream) -> std::io::Result<Buffer> {
+        let place = match self.writes.placing() {
+            Placing::Streams => stream.of(self.streams),
+            Placing::Lifetimes => lifetime(stream),
+            Placing::Nothing | Placing::Refused => 0,
+        };
+        self.writes.submit(at, source.into_parts(), place).map(Buffer::from_parts)
+    }
+
+    fn place(&self, wish: Wish) {
+        self.writes.place_by(match wish {
+            // One is as good as none.
+            Wish::Auto | Wish::Streams if self.streams > 1 => Placing::Streams,
+            Wish::Lifetimes => Placing::Lifetimes,
+            Wish::Auto | Wish::Streams | Wish::Nothing => Placing::Nothing,
+        });
+    }
+
+    fn placement(&self) -> Placement {
+        match self.writes.placing() {
+            Placing::Nothing => Placement::Nothing,
+            Placing::Streams => Placement::Streams(self.streams),
+            Placing::Lifetimes => Placement::Lifetimes,
+            Placing::Refused => Placement::Refused,
+        }
     }
 
     fn wait(&self) -> std::io::Result<()> {
-        self.0.wait()
+        self.writes.wait()
     }
 }
 

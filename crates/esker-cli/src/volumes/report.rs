@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use esker::store::View as _;
 use esker_stone::hex;
-use esker_volume::device::FileDevice;
+use esker_volume::device::{FileDevice, Placement};
 use esker_volume::segments::Condition;
 use esker_volume::{Superblock, Volume};
 use serde_json::{Value, json};
@@ -121,6 +121,7 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
         "steps": counted.steps,
         "reclaimed_segments": counted.reclaimed,
     });
+    all["placement"] = placement(home.volume().device().placement());
     all["cache"] = json!({
         "bytes": cached.bytes,
         "limit": cached.limit,
@@ -128,6 +129,17 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
         "misses": cached.misses,
     });
     all
+}
+
+/// How the device is told what stays as long as what else.
+fn placement(how: Placement) -> Value {
+    let (by, streams) = match how {
+        Placement::Nothing => ("none", 0),
+        Placement::Streams(count) => ("streams", count),
+        Placement::Lifetimes => ("lifetimes", 0),
+        Placement::Refused => ("refused", 0),
+    };
+    json!({ "by": by, "streams": streams })
 }
 
 /// Features without which a volume is not understood, by their bits.

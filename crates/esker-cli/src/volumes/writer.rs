@@ -17,6 +17,8 @@ use crate::log;
 const PERIOD: Duration = Duration::from_millis(500);
 /// How often memory goes back: what each commit takes and leaves makes holes in the heap, a third of it after a while.
 const GIVE_PERIOD: Duration = Duration::from_secs(2);
+/// What is given back below at a time: as long as that takes nothing is committed.
+const BELOW_LEN: u64 = 32 << 20;
 
 /// Starts it; it ends with the volume.
 pub fn start(fs: &Arc<Writable>, age_max: Duration, name: String) -> Outcome {
@@ -38,6 +40,7 @@ fn run(fs: &Weak<Writable>, age_max: Duration, name: &str) {
         let home = fs.store();
         let much = home.wait(PERIOD);
         ruled.look(&fs, name);
+        home.volume().give_back_below(BELOW_LEN);
         worked |= home.is_dirty();
         if worked && given.elapsed() >= GIVE_PERIOD {
             esker_host::give_back();

@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 
 use super::ahead::Readers;
-use super::{Buffer, Device, Fault, Geometry, Result, Zones};
+use super::{Buffer, Device, Fault, Geometry, Placement, Result, Stream, Wish, Zones};
 use crate::limits::{UNIT_MAX, UNIT_MIN};
 
 /// What a device writes as a whole, by its own word; of a file, what the kernel's cache writes. Nothing is left out
@@ -29,7 +29,13 @@ pub trait Queue: Send + Sync {
     ///
     /// # Errors
     /// What became of this write, or of one before.
-    fn submit(&self, at: u64, source: Buffer) -> std::io::Result<Buffer>;
+    fn submit(&self, at: u64, source: Buffer, stream: Stream) -> std::io::Result<Buffer>;
+
+    /// From now on the device is told of streams in this way, if it can be.
+    fn place(&self, wish: Wish);
+
+    /// How it is told.
+    fn placement(&self) -> Placement;
 
     /// Returns once all that it took is written, if not yet safe.
     ///
@@ -146,6 +152,20 @@ impl FileDevice {
         }
     }
 
+    /// From now on the device is told of streams in this way, if it can be: what does not go past the kernel's cache
+    /// cannot.
+    pub fn place(&self, wish: Wish) {
+        if let Some(queue) = &self.queue {
+            queue.place(wish);
+        }
+    }
+
+    /// How the device is told of streams.
+    #[must_use]
+    pub fn placement(&self) -> Placement {
+        self.queue.as_ref().map_or(Placement::Nothing, |queue| queue.placement())
+    }
+
     /// The same, whose zones somebody knows, if it has any.
     ///
     /// # Errors
@@ -223,13 +243,13 @@ impl Device for FileDevice {
         done.map_err(|error| fault(&error))
     }
 
-    fn submit(&self, at: u64, mut source: Buffer) -> Result<Buffer> {
+    fn submit(&self, at: u64, mut source: Buffer, stream: Stream) -> Result<Buffer> {
         self.within(at, source.len())?;
         match (&self.zoning, &self.queue) {
             // Those of a zone must come in their order.
             (Some(zoning), _) => zoning.write(at, &source).map_err(|error| fault(&error))?,
             (None, Some(queue)) => {
-                return queue.submit(at, source).map_err(|error| fault(&error));
+                return queue.submit(at, source, stream).map_err(|error| fault(&error));
             }
             (None, None) => self.write(at, &source)?,
         }

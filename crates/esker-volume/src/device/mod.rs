@@ -6,9 +6,11 @@
 mod ahead;
 mod buffer;
 mod file;
+mod stream;
 
 pub use buffer::{ALIGN, Buffer};
 pub use file::{FileDevice, Queue, Zoning};
+pub use stream::{Placement, Stream, Wish};
 
 use std::fmt;
 
@@ -72,11 +74,13 @@ pub trait Device: Send + Sync {
     fn write(&self, at: u64, source: &[u8]) -> Result<()>;
 
     /// The same, but it need not be done when this returns: what becomes of it is said by the next flush at the
-    /// latest. Nobody reads there before. A buffer for what comes next is given back, empty.
+    /// latest. Nobody reads there before. A buffer for what comes next is given back, empty. What is of one stream the
+    /// device may put together, apart from all else.
     ///
     /// # Errors
     /// What the device says, of this write or of one before; no write is on its way any more then.
-    fn submit(&self, at: u64, mut source: Buffer) -> Result<Buffer> {
+    fn submit(&self, at: u64, mut source: Buffer, stream: Stream) -> Result<Buffer> {
+        let _ = stream;
         self.write(at, &source)?;
         source.clear();
         Ok(source)
@@ -146,8 +150,8 @@ macro_rules! through {
                 (**self).write(at, source)
             }
 
-            fn submit(&self, at: u64, source: Buffer) -> Result<Buffer> {
-                (**self).submit(at, source)
+            fn submit(&self, at: u64, source: Buffer, stream: Stream) -> Result<Buffer> {
+                (**self).submit(at, source, stream)
             }
 
             fn flush(&self) -> Result<()> {

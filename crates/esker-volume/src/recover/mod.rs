@@ -279,6 +279,7 @@ fn log(superblock: Superblock, sequence: u64) -> Log {
         since: Vec::new(),
         round: None,
         idle: Vec::new(),
+        unneeded: BTreeSet::new(),
         tables: None,
         moving: Moving::default(),
         fresh: true,

@@ -373,6 +373,7 @@ fn log(superblock: Superblock, home: (u32, u64), places: (Physical, [Physical; N
         since: vec![physical],
         round: None,
         idle: Vec::new(),
+        unneeded: BTreeSet::new(),
         tables: None,
         moving: Moving::default(),
         fresh: false,

@@ -11,7 +11,7 @@ pub mod states;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use esker_volume::device::{Buffer, Device, Fault, Geometry, Result, Zones};
+use esker_volume::device::{Buffer, Device, Fault, Geometry, Result, Stream, Zones};
 
 use crate::chance::Chance;
 use medium::Medium;
@@ -80,6 +80,8 @@ struct Inner {
     read: u64,
     /// What became of a write, which nobody was told yet.
     late: Option<Fault>,
+    /// Where what was handed over went, and of which stream it was.
+    placed: Vec<(u64, Stream)>,
 }
 
 /// The device.
@@ -110,6 +112,7 @@ impl Lying {
             written,
             read: 0,
             late: None,
+            placed: Vec::new(),
         };
         Self { geometry, inner: Mutex::new(inner) }
     }
@@ -141,6 +144,12 @@ impl Lying {
     #[must_use]
     pub fn ops(&self) -> Vec<Op> {
         self.inner().ops.clone()
+    }
+
+    /// Where what was handed over went, and of which stream it was.
+    #[must_use]
+    pub fn placed(&self) -> Vec<(u64, Stream)> {
+        self.inner().placed.clone()
     }
 
     /// Bytes that were read from it.
@@ -254,10 +263,11 @@ impl Device for Lying {
     }
 
     /// That a write failed is told with this one, the next, or the flush.
-    fn submit(&self, at: u64, mut source: Buffer) -> Result<Buffer> {
+    fn submit(&self, at: u64, mut source: Buffer, stream: Stream) -> Result<Buffer> {
         let done = self.write(at, &source);
         source.clear();
         let mut inner = self.inner();
+        inner.placed.push((at, stream));
         let failed = inner.late.take().or(done.err());
         if failed.is_some() && inner.chance.below(2) == 0 {
             inner.late = failed;

@@ -92,7 +92,12 @@ impl OnVolume {
     /// # Errors
     /// What the home says.
     pub fn sync(&self) -> esker::Result<()> {
-        self.inside.as_ref().map_or(Ok(()), |inside| inside.fs().store().sync())
+        let Some(inside) = &self.inside else { return Ok(()) };
+        let home = inside.fs().store();
+        home.sync()?;
+        // As whoever has time does.
+        home.volume().give_back_below(u64::MAX);
+        Ok(())
     }
 
     /// Memory and the volume below.
@@ -171,6 +176,7 @@ impl World for OnVolume {
             if let Err(error) = home.write() {
                 return Ok(Answer::Broken(format!("writing: {error}")));
             }
+            home.volume().give_back_below(2 * self.shape.segment_len);
         }
         outcome
     }
