@@ -5,6 +5,7 @@
 #
 #   inside.sh DISK...      the disks are /dev/DISK; what it needs lies in the directory from which it is called
 #   inside.sh bench ...    counts what file systems write to /dev/plain
+#   inside.sh placement    shows where on /dev/placed the streams of a volume go
 set -euo pipefail
 
 esker=$PWD/esker
@@ -77,6 +78,77 @@ refuse_conventional() {
     grep -q '3 of its 64 zones are conventional' <<<"$said"
     rmmod null_blk
 }
+
+# A volume is filled, and written over at random until blocks were moved twice, while the kernel tells of each command
+# to the disk; then each segment, from one beginning to the next, must have gone to one handle.
+place() { # HOW
+    local trace=/sys/kernel/tracing
+    "$esker" mkfs --force /dev/placed >/dev/null
+    "$esker" mount -o "placement=$1" /dev/placed "$mnt"
+    "$esker" stats "$mnt" --json >stats.json
+    echo 65536 >$trace/buffer_size_kb
+    echo 1 >$trace/events/nvme/nvme_setup_cmd/enable
+    cat "$trace/trace_pipe" >told.txt &
+    local reader=$!
+    python3 - "$mnt/file" <<'PY'
+import os, random, sys
+chance, size = random.Random(8), 320 << 20
+with open(sys.argv[1], "wb") as file:
+    for _ in range(size >> 20):
+        file.write(chance.randbytes(1 << 20))
+    file.flush()
+    os.fsync(file.fileno())
+handle = os.open(sys.argv[1], os.O_RDWR)
+for _ in range(3000):
+    for _ in range(32):
+        os.pwrite(handle, chance.randbytes(4096), chance.randrange(size >> 12) << 12)
+    os.fsync(handle)
+PY
+    "$esker" umount "$mnt" >/dev/null
+    sleep 2
+    echo 0 >$trace/events/nvme/nvme_setup_cmd/enable
+    kill "$reader"
+    "$esker" check /dev/placed
+    "$esker" info /dev/placed --json >info.json
+    python3 - "$1" "$(basename "$(readlink -f /dev/placed)")" <<'PY'
+import collections, json, re, sys
+how, disk = sys.argv[1:]
+told, segment = json.load(open("stats.json"))["placement"], json.load(open("info.json"))["segment"]
+print(f"placement={how}: told by {told['by']}, {told['streams']} streams; segments of {segment >> 10} KiB")
+write = re.compile(r"disk=" + disk + r",.*nvme_cmd_write slba=(\d+), len=(\d+), ctrl=0x([0-9a-f]+), dsmgmt=(\d+)")
+lives, sums, ends = {}, collections.Counter(), collections.Counter()
+mixed, begun = 0, collections.Counter()
+for line in open("told.txt", errors="replace"):
+    found = write.search(line)
+    if not found:
+        continue
+    at, blocks, control, management = (int(found[n], 16 if n == 3 else 10) for n in (1, 2, 3, 4))
+    handle = management >> 16 if control >> 4 & 15 == 2 else None
+    sums[handle] += (blocks + 1) * 4096
+    own = at * 4096 // segment
+    if at * 4096 % segment == 0:
+        lives[own] = handle
+        begun[handle] += 1
+    elif lives.get(own, handle) != handle:
+        mixed += 1
+for handle in sorted(sums, key=str):
+    name = "no handle" if handle is None else f"handle {handle}"
+    print(f"  {name}: {sums[handle] / 2**20:.1f} MiB, {begun[handle]} segments begun")
+print(f"  writes to a segment that was begun by another handle: {mixed}")
+sys.exit(mixed > 0 or (told["by"] == "streams") != (len(sums) > 2))
+PY
+}
+
+if [ "$1" = placement ]; then
+    name=$(basename "$(readlink -f /dev/placed)")
+    echo "kernel $(uname -r), $(cat "/sys/block/$name/queue/max_write_streams") write streams"
+    mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || true
+    nvme fdp status "/dev/$name"
+    for how in auto lifetimes none; do place "$how"; done
+    nvme fdp status "/dev/$name"
+    nvme fdp stats "/dev/${name%n*}" -e 1
+    exit
+fi
 
 # A call of `esker bench volume` is one word of the shell's, as no argument of it has spaces.
 if [ "${1%% *}" = bench ]; then

@@ -4,9 +4,12 @@
 #
 #   sudo scripts/suites/guest.sh BIN LAB [plain|zoned]...
 #   sudo scripts/suites/guest.sh BIN LAB bench [ARGUMENT...]
+#   sudo scripts/suites/guest.sh BIN LAB placement
 #
 # `bench` counts what file systems write to the plain disk instead: `esker bench volume` with these arguments, on
-# kernel file systems that the machine itself may not have (f2fs, nilfs2).
+# kernel file systems that the machine itself may not have (f2fs, nilfs2). `placement` writes over a volume on a disk
+# with flexible data placement, and shows which of its handles each segment went to; it takes Linux 6.16 or later, as
+# ESKER_SUITE=sid has (with a LAB of its own).
 #
 # BIN is a directory with the commands esker, esker-fsx and, if it is to run, pjdfstest; LAB one for the guest, which is
 # made of Debian packages the first time (3 GB). What is done inside is scripts/suites/guest-inside.sh; it is done on
@@ -15,17 +18,18 @@
 # Exit status: that of the suite inside; 125 where the guest gave none.
 #   ESKER_ACCEL     kvm, or tcg (the default: slower by far, and it runs anywhere)
 #   ESKER_MIRROR    where the packages come from (default: as apt has it)
+#   ESKER_SUITE     of Debian (default: trixie)
 #   ESKER_ZONE      options of the zoned namespace (default: zones of 16 MiB of which 12 can be written, 14 active)
 set -euo pipefail
 
-[ $# -ge 2 ] || { echo "usage: $0 BIN LAB [plain|zoned]...|bench [ARGUMENT...]" >&2; exit 2; }
+[ $# -ge 2 ] || { echo "usage: $0 BIN LAB [plain|zoned]...|bench [ARGUMENT...]|placement" >&2; exit 2; }
 [ "$(id -u)" = 0 ] || { echo "guest: must run as root: it makes the tree of a system" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(realpath -- "$1")
 mkdir -p "$2"
 lab=$(realpath -- "$2")
 shift 2
-suite=trixie
+suite=${ESKER_SUITE:-trixie}
 root=$lab/root
 zone=${ESKER_ZONE:-zoned.zone_size=16M,zoned.zone_capacity=12M,zoned.max_open=14,zoned.max_active=14}
 accel=${ESKER_ACCEL:-tcg}
@@ -38,11 +42,18 @@ mirror() {
 
 # A Debian system in a directory, with QEMU in it as well: the machine that runs this need not have one.
 make_system() {
-    local packages=linux-image-amd64,initramfs-tools,systemd-sysv,kmod,udev,fuse3,util-linux,attr,acl,procps
-    packages=$packages,nvme-cli,python3,sqlite3,git,qemu-system-x86,qemu-utils,seabios
-    packages=$packages,e2fsprogs,xfsprogs,btrfs-progs,f2fs-tools,nilfs-tools
-    debootstrap --variant=minbase --include="$packages" "$suite" "$root.new" \
+    local packages="linux-image-amd64 systemd-sysv kmod udev fuse3 util-linux attr acl procps"
+    packages="$packages nvme-cli python3 sqlite3 git qemu-system-x86 qemu-utils seabios"
+    packages="$packages e2fsprogs xfsprogs btrfs-progs f2fs-tools nilfs-tools"
+    # What makes the kernel's first file system comes first: a kernel is content with it, whatever its usual one is.
+    debootstrap --variant=minbase --include=initramfs-tools "$suite" "$root.new" \
         "${ESKER_MIRROR:-$(mirror)}" >"$lab/system.log" 2>&1
+    cp -L /etc/resolv.conf "$root.new/etc/"
+    printf '#!/bin/sh\nexit 101\n' >"$root.new/usr/sbin/policy-rc.d"
+    chmod +x "$root.new/usr/sbin/policy-rc.d"
+    # shellcheck disable=SC2086 # packages are words
+    DEBIAN_FRONTEND=noninteractive chroot "$root.new" \
+        apt-get install -y -q --no-install-recommends $packages >>"$lab/system.log" 2>&1
     cat >"$root.new/guest-init" <<'INIT'
 #!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
@@ -90,9 +101,9 @@ make_disks() {
     if [ "${1:-}" = bench ]; then plain=4G; fi
     tar -C "$lab/job" -cf "$lab/job.tar" .
     truncate -s %1M "$lab/job.tar"
-    rm -f "$lab/plain.img" "$lab/zoned.img"
+    rm -f "$lab/plain.img" "$lab/zoned.img" "$lab/placed.img"
     truncate -s "$plain" "$lab/plain.img"
-    truncate -s 512M "$lab/zoned.img"
+    truncate -s 512M "$lab/zoned.img" "$lab/placed.img"
 }
 
 # By the system's own QEMU and libraries.
@@ -113,7 +124,11 @@ run_guest() {
         -device nvme,serial=plain,drive=plain \
         -drive "file=$lab/zoned.img,if=none,id=zoned,format=raw,cache=unsafe,discard=unmap" \
         -device nvme,serial=zoned,id=zns \
-        -device "nvme-ns,drive=zoned,bus=zns,logical_block_size=4096,physical_block_size=4096,zoned=true,$zone"
+        -device "nvme-ns,drive=zoned,bus=zns,logical_block_size=4096,physical_block_size=4096,zoned=true,$zone" \
+        -drive "file=$lab/placed.img,if=none,id=placed,format=raw,cache=unsafe,discard=unmap" \
+        -device nvme-subsys,id=apart,nqn=apart,fdp=on,fdp.runs=16M,fdp.nrg=1,fdp.nruh=8 \
+        -device nvme,serial=placed,id=fdp,subsys=apart \
+        -device "nvme-ns,drive=placed,bus=fdp,logical_block_size=4096,physical_block_size=4096,fdp.ruhs=0-7"
 }
 
 if [ ! -d "$root" ]; then

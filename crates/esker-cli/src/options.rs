@@ -356,6 +356,7 @@ mod tests {
                 "size=" | "cache=" | "dirty=" => format!("{word}64M"),
                 "transport=" => "transport=device".to_owned(),
                 "compress=" => "compress=zstd:7".to_owned(),
+                "placement=" => "placement=streams".to_owned(),
                 word if word.ends_with('=') => format!("{word}7"),
                 word => word.to_owned(),
             };
