@@ -276,6 +276,7 @@ fn stretches_are_as_long_as_the_root_says() {
         let bytes = noise(&mut chance, 9000);
         put(&fs, "file", &bytes);
         fs.store().sync().expect("a sync");
+        fs.store().volume().give_back_below(u64::MAX);
         let medium = device.medium();
         let mut begins = heads(&medium).into_iter().map(|(at, head)| at - head.at);
         let twice = 2 * shape.segment_len;
