@@ -1,8 +1,8 @@
 //! Giving back below what a volume needs no more: not while somebody waits for a commit, neighbours at once, and what
 //! is taken again soon not at all.
 //!
-//! Above: whoever has time, and `close`. Below: the device. Invariant: only a stretch that is free is given back, and as
-//! long as that takes nobody takes it.
+//! Above: whoever has time, and `close`. Below: the device. Invariant: only a stretch that is free is given back, and
+//! as long as that takes nobody takes it.
 
 use crate::device::Device;
 use crate::log::Log;

@@ -357,8 +357,8 @@ impl<D: Device> Volume<D> {
         Ok(())
     }
 
-    /// The segment that takes what is moved as often as that. What is only moved a second time may not stay for long: one
-    /// that has worn most and came free again soon would be taken for such blocks again and again.
+    /// The segment that takes what is moved as often as that. What is only moved a second time may not stay for long:
+    /// one that has worn most and came free again soon would be taken for such blocks again and again.
     fn opened(&self, log: &mut Log, to: usize, why: Why) -> Result<Open> {
         let least = REST.0.min(self.shape.segment_room / REST.1);
         if let Some(open) = log.moving.open[to] {

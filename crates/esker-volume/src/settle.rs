@@ -441,7 +441,8 @@ impl<D: Device> Volume<D> {
             }
             None => {
                 let full = 2 * state.recent.bytes >= self.recent_len && !state.recent.is_empty();
-                // What is dead in the log becomes free no sooner than it is settled; what lives there waits for nothing.
+                // What is dead in the log becomes free no sooner than it is settled; what lives there waits for
+                // nothing.
                 let dead = self.dead_in_log(log, &segments);
                 let long = log.since.len() > share.max(2) || dead > part as u64 * self.filled();
                 // What is idle becomes free with the second superblock from now.

@@ -68,6 +68,17 @@ fn count(all: &Value, key: &str) -> u64 {
     all[key].as_u64().unwrap_or(0)
 }
 
+/// How the device is told what stays as long as what else, if it is.
+fn placement(all: &Value) -> Option<String> {
+    let own = &all["placement"];
+    match own["by"].as_str()? {
+        "streams" => Some(format!("by {} streams of the device", own["streams"])),
+        "lifetimes" => Some("by how long what is written stays".to_owned()),
+        "refused" => Some("not told: the device refused".to_owned()),
+        _ => None,
+    }
+}
+
 /// Names and what is to be said of them, in two columns.
 fn words(name: &str, all: &Value) -> String {
     let bytes = |of: &Value, key: &str| size_shown(count(of, key));
@@ -109,13 +120,7 @@ fn words(name: &str, all: &Value) -> String {
             format!("{commits} commits, {steps} steps of settling, {freed} segments freed"),
         ));
     }
-    let told = match (all["placement"]["by"].as_str(), &all["placement"]["streams"]) {
-        (Some("streams"), count) => Some(format!("by {count} streams of the device")),
-        (Some("lifetimes"), _) => Some("by how long what is written stays".to_owned()),
-        (Some("refused"), _) => Some("not told: the device refused".to_owned()),
-        _ => None,
-    };
-    rows.extend(told.map(|told| ("placement", told)));
+    rows.extend(placement(all).map(|told| ("placement", told)));
     let own = &all["cache"];
     if own.is_object() {
         let (kept, most) = (bytes(own, "bytes"), bytes(own, "limit"));
