@@ -26,7 +26,7 @@ File systems (--on; what is not installed, or not in the kernel, is left out and
   ext4 xfs btrfs f2fs nilfs2 kernel file systems, as mkfs(8) makes them
   btrfs-zstd f2fs-zstd       the same, compressing everything
 
-Work (WORK; all of the first three, overwrite and both of sqlite where none is named):
+Work (WORK; all of the first three, overwrite, both of sqlite and mail where none is named):
   16Kx10 100Kx1000 1Mx100    so many files of this size: made in passes of 4 KiB to each, read,
                              a block of each written anew, removed; synced at the end of each
   SIZExFILES/pass            the same, synced after each pass, and all blocks written anew
@@ -37,10 +37,14 @@ Work (WORK; all of the first three, overwrite and both of sqlite where none is n
   latency                    how long a write of 4 KiB takes at half the rate that is kept up, on a
                              fresh file system, and on one 90 % full and written over five times
   sqlite-wal sqlite-delete   1500 and 200 small transactions (by the program sqlite3)
+  mail[:ROUNDS]              a mail server of 1000 messages: in each round one goes, one comes, one is
+                             read and added to, one is read; two syncs
+  tree:ARCHIVE               an archive is unpacked by tar(1), built with --build, and removed
 
 Examples:
   sudo esker bench volume
   sudo esker bench volume 100Kx1000 100Kx1000/pass --on esker --on btrfs-zstd --data half
+  sudo esker bench volume tree:redis-7.0.15.tar --build 'make -j2' --on esker --on ext4
   sudo esker bench volume synced synced:8 --on esker --on ext4 --on btrfs --flush-delay 100
   sudo esker bench volume --device /dev/nvme1n1 --erase --json > figures.json")]
 pub struct BenchVolume {
@@ -49,6 +53,9 @@ pub struct BenchVolume {
     /// A file system; repeat for more [default: all]
     #[arg(long = "on", value_name = "WHAT")]
     subjects: Vec<String>,
+    /// How to build what is in the archive of tree:ARCHIVE, in its directory: a command of the shell
+    #[arg(long, value_name = "COMMAND")]
+    build: Option<String>,
     /// What is written: tiled (64 bytes over and over in each block), half (half of each block random) or random
     #[arg(long, value_name = "KIND", default_value = "tiled")]
     data: String,
@@ -117,7 +124,7 @@ impl BenchVolume {
         };
         let works = match self.works.as_slice() {
             [] => Work::usual(),
-            words => words.iter().map(|word| Work::parse(word)).collect::<Outcome<_>>()?,
+            words => words.iter().map(|word| self.work(word)).collect::<Outcome<_>>()?,
         };
         let data = Data::parse(&self.data)?;
         Ok(Plan {
@@ -131,6 +138,16 @@ impl BenchVolume {
             slow: self.flush_delay,
             conditions: vec![("data".to_owned(), self.data.clone())],
         })
+    }
+
+    fn work(&self, word: &str) -> Outcome<Work> {
+        match Work::parse(word)? {
+            Work::Tree { archive, .. } if !archive.is_file() => {
+                Err(Failure::at(Exit::Usage, "no such archive", &archive, ""))
+            }
+            Work::Tree { archive, .. } => Ok(Work::Tree { archive, build: self.build.clone() }),
+            work => Ok(work),
+        }
     }
 
     /// The figures were hard to come by: they are printed whatever becomes of the file.

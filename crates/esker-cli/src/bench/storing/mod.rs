@@ -1,13 +1,15 @@
 //! `esker bench volume`: what file systems write to a device, and in how many requests, for the same work.
 //!
 //! Above: `verbs::bench_volume`. Below: [`subject`] names a file system and makes it, [`disk`] counts, [`work`]
-//! does what is measured, [`data`] gives the bytes, [`table`] shows.
+//! says what is measured, [`doing`] does it, [`data`] gives the bytes, [`table`] shows.
 //! Invariant: every act is a mount of its own, and what is counted is all that the device saw from before that mount
 //! until after the unmount, so that nothing can be put off past the count.
 
 mod data;
 mod disk;
+mod doing;
 mod latency;
+mod mail;
 mod subject;
 pub mod table;
 mod work;
@@ -144,7 +146,7 @@ fn cost(
     let begin = std::time::Instant::now();
     let target = Target::start(spec, "it", &place.join("mnt"))?;
     let at_work = std::time::Instant::now();
-    let done = work.run(act, data, target.path()).map_err(|error| {
+    let done = doing::run(work, act, data, target.path()).map_err(|error| {
         let words =
             target.last_words().map_or(String::new(), |words| format!("; it said: {words}"));
         Failure::new(Exit::Failed, format!("{act} failed: {}{words}", said(&error)), "")

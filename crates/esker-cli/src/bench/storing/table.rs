@@ -44,7 +44,7 @@ fn table(work: &Work, rows: &[Row], text: &mut String) {
                 text,
                 " {act}: MB | requests | flushes | KB of each | requests of each | MB read | s |"
             ),
-            Act::Overwrite => write!(
+            Act::Overwrite | Act::Serve => write!(
                 text,
                 " {act}: MB | requests | flushes | times the data | requests a sync | MB read | s |"
             ),
@@ -72,7 +72,7 @@ fn table(work: &Work, rows: &[Row], text: &mut String) {
 const fn columns(act: Act) -> usize {
     match act {
         Act::Read => 3,
-        Act::Transact | Act::Overwrite => 7,
+        Act::Transact | Act::Overwrite | Act::Serve => 7,
         Act::Sync => 6,
         Act::Fresh | Act::Aged => 4,
         _ => 5,
@@ -102,7 +102,7 @@ fn cells(work: &Work, act: Act, cost: &Cost, text: &mut String) {
             let (bytes, requests) = (it.written as f64 / 1e3 / each, it.writes as f64 / each);
             write!(text, " {bytes:.2} | {requests:.2} |")
         }
-        Act::Overwrite => {
+        Act::Overwrite | Act::Serve => {
             let times = it.written as f64 / work.logical(act).max(1) as f64;
             let requests = it.writes as f64 / cost.syncs.max(1) as f64;
             write!(text, " {times:.3} | {requests:.2} |")

@@ -1,18 +1,10 @@
-//! What is done to a file system to see what it writes.
+//! What is done to a file system to see what it writes: its words, its acts, and what it amounts to.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
+use std::path::PathBuf;
 
-use rustix::fs::{fdatasync, statvfs, syncfs};
-
-use super::super::stop;
-use super::data::{BLOCK, Data, WRITES_A_SYNC, next};
-use super::latency::{Latency, Writer};
+use super::data::BLOCK;
+use super::mail;
 use crate::failure::{Exit, Failure, Outcome, shown};
 use crate::units::{parse_count, parse_size, size_shown};
 
@@ -21,14 +13,13 @@ const BYTES_A_WRITE: u64 = 64 << 10;
 /// Transactions of a database, without and with a journal that is deleted each time.
 const TRANSACTIONS: [u32; 2] = [1500, 200];
 /// A database's rows, in bytes.
-const ROW: u32 = 100;
-/// Blocks that are synced by themselves, and of how many each thread's file is.
-const SYNCS: u64 = 4000;
-const SYNCED_BLOCKS: u64 = 1024;
+pub(super) const ROW: u32 = 100;
+/// Blocks that are synced by themselves.
+pub(super) const SYNCS: u64 = 4000;
 const THREADS_MAX: u64 = 64;
-/// Names of a directory that are removed and made from one sync to the next.
-const NAMES_A_SYNC: u64 = 10_000;
 const FILES_MAX: u64 = 1_000_000;
+/// Rounds of a mail server, where nobody says how many.
+const ROUNDS: u64 = 1000;
 const SIZE_MAX: u64 = 1 << 40;
 
 /// What is done, in acts that are counted each by itself.
@@ -37,7 +28,7 @@ pub enum Work {
     /// So many files of so many blocks: made in passes of a block to each, read, one block or all of each
     /// written anew, removed. Synced at the end, or after each pass.
     Files { blocks: u64, count: u64, each_pass: bool },
-    /// Blocks at random places of a file of so many blocks, synced every [`WRITES_A_SYNC`].
+    /// Blocks at random places of a file of so many blocks, synced every 32.
     Overwrite { blocks: u64 },
     /// Blocks at random places of files, one for each of so many threads, each synced by itself.
     Synced { threads: u64 },
@@ -47,6 +38,10 @@ pub enum Work {
     Directory { count: u64 },
     /// Small transactions of SQLite, with a write-ahead log or a journal.
     Sqlite { wal: bool },
+    /// So many rounds of a mail server: messages come, are read, added to and removed, two syncs in each.
+    Mail { rounds: u64 },
+    /// An archive is unpacked, what was in it built by a command if one is given, and all removed.
+    Tree { archive: PathBuf, build: Option<String> },
 }
 
 /// A part of a work.
@@ -60,7 +55,10 @@ pub enum Act {
     Delete,
     Overwrite,
     Sync,
+    Serve,
     Transact,
+    Unpack,
+    Build,
     /// Listing, with the attributes of each, what is new.
     List,
     /// Removing and making again; it is not told.
@@ -75,16 +73,6 @@ pub enum Act {
     Aged,
 }
 
-/// What an act can tell of itself.
-pub struct Done {
-    /// How often all was asked to be safe.
-    pub syncs: u64,
-    /// Bytes that are taken.
-    pub used: u64,
-    /// What writes took, where that was looked at.
-    pub latency: Option<Latency>,
-}
-
 impl Work {
     /// From a word of the command line.
     pub fn parse(word: &str) -> Outcome<Self> {
@@ -93,14 +81,15 @@ impl Work {
             "sqlite-delete" => Some(Self::Sqlite { wal: false }),
             "synced" => Some(Self::Synced { threads: 1 }),
             "latency" => Some(Self::Latency),
+            "mail" => Some(Self::Mail { rounds: ROUNDS }),
             "overwrite" => Some(Self::Overwrite { blocks: (512 << 20) / BLOCK as u64 }),
             _ => Self::sized(word),
         };
         parsed.ok_or_else(|| {
             let what = format!("no such work: {}", shown(word.as_bytes()));
             let remedy = "give SIZExFILES as in 16Kx10, SIZExFILES/pass, overwrite[:SIZE], \
-                          synced[:THREADS], latency, directory:COUNT, sqlite-wal or \
-                          sqlite-delete; sizes in whole blocks of 4K";
+                          synced[:THREADS], latency, directory:COUNT, mail[:ROUNDS], \
+                          tree:ARCHIVE, sqlite-wal or sqlite-delete; sizes in whole blocks of 4K";
             Failure::new(Exit::Usage, what, remedy)
         })
     }
@@ -119,6 +108,13 @@ impl Work {
         if let Some(count) = word.strip_prefix("directory:") {
             let count = parse_count(count).filter(|count| (1..=FILES_MAX).contains(count))?;
             return Some(Self::Directory { count });
+        }
+        if let Some(rounds) = word.strip_prefix("mail:") {
+            let rounds = parse_count(rounds).filter(|count| (1..=FILES_MAX).contains(count))?;
+            return Some(Self::Mail { rounds });
+        }
+        if let Some(archive) = word.strip_prefix("tree:").filter(|path| !path.is_empty()) {
+            return Some(Self::Tree { archive: archive.into(), build: None });
         }
         if let Some(size) = word.strip_prefix("overwrite:") {
             return Some(Self::Overwrite { blocks: blocks(size)? });
@@ -145,6 +141,7 @@ impl Work {
             Self::Overwrite { blocks: (512 << 20) / BLOCK as u64 },
             Self::Sqlite { wal: true },
             Self::Sqlite { wal: false },
+            Self::Mail { rounds: ROUNDS },
         ];
         files.into_iter().flatten().chain(others).collect()
     }
@@ -158,6 +155,9 @@ impl Work {
             Self::Latency => vec![Act::Prepare, Act::Fresh, Act::Age, Act::Aged],
             Self::Directory { .. } => vec![Act::Create, Act::List, Act::Churn, Act::ListOld],
             Self::Sqlite { .. } => vec![Act::Prepare, Act::Transact],
+            Self::Mail { .. } => vec![Act::Prepare, Act::Serve],
+            Self::Tree { build: None, .. } => vec![Act::Unpack, Act::Delete],
+            Self::Tree { .. } => vec![Act::Unpack, Act::Build, Act::Delete],
         }
     }
 
@@ -175,6 +175,7 @@ impl Work {
             }
             (Self::Overwrite { blocks }, Act::Overwrite) => writes(*blocks) * block,
             (Self::Synced { threads }, Act::Sync) => SYNCS / threads * threads * block,
+            (Self::Mail { rounds }, Act::Serve) => mail::written(*rounds),
             (Self::Sqlite { .. }, Act::Transact) => u64::from(ROW) * self.transactions(),
             _ => 0,
         }
@@ -187,226 +188,11 @@ impl Work {
             _ => 0,
         }
     }
-
-    /// Does it below `dir`.
-    pub fn run(&self, act: Act, data: Data, dir: &Path) -> io::Result<Done> {
-        let mut doer = Doer { dir, data, root: File::open(dir)?, syncs: 0, latency: None };
-        match self {
-            Self::Files { blocks, count, each_pass } => {
-                doer.files(act, *blocks, *count, *each_pass)?;
-            }
-            Self::Overwrite { blocks } => doer.overwrite(act, *blocks)?,
-            Self::Synced { threads } => doer.synced(act, *threads)?,
-            Self::Latency => doer.paced(act)?,
-            Self::Directory { count } => doer.directory(act, *count)?,
-            Self::Sqlite { wal } => doer.sqlite(act, *wal)?,
-        }
-        let stat = statvfs(dir)?;
-        let used = stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize);
-        Ok(Done { syncs: doer.syncs, used, latency: doer.latency })
-    }
 }
 
-const fn writes(blocks: u64) -> u64 {
+/// Writes of an overwriting of a file of so many blocks.
+pub(super) const fn writes(blocks: u64) -> u64 {
     (blocks * BLOCK as u64).div_ceil(BYTES_A_WRITE)
-}
-
-/// A work on its way.
-struct Doer<'a> {
-    dir: &'a Path,
-    data: Data,
-    root: File,
-    syncs: u64,
-    latency: Option<Latency>,
-}
-
-impl Doer<'_> {
-    fn files(&mut self, act: Act, blocks: u64, count: u64, each_pass: bool) -> io::Result<()> {
-        match act {
-            Act::Create => self.passes(blocks, count, each_pass, |doer, pass, file| {
-                let mut block = [0; BLOCK];
-                doer.data.block(pass * count + file, &mut block);
-                let path = doer.file(file);
-                OpenOptions::new().append(true).create(true).open(path)?.write_all(&block)
-            }),
-            Act::Update => {
-                let passes = if each_pass { blocks } else { 1 };
-                self.passes(passes, count, each_pass, |doer, pass, file| {
-                    let mut block = [0; BLOCK];
-                    doer.data.block((blocks + pass) * count + file, &mut block);
-                    let file = OpenOptions::new().write(true).open(doer.file(file))?;
-                    file.write_all_at(&block, pass * BLOCK as u64)
-                })
-            }
-            Act::Read => (0..count).try_for_each(|number| self.read(number, blocks, count)),
-            _ => {
-                (0..count).try_for_each(|number| fs::remove_file(self.file(number)))?;
-                self.sync()
-            }
-        }
-    }
-
-    fn passes(
-        &mut self,
-        passes: u64,
-        count: u64,
-        each_pass: bool,
-        mut write: impl FnMut(&Self, u64, u64) -> io::Result<()>,
-    ) -> io::Result<()> {
-        for pass in 0..passes {
-            stop::check()?;
-            (0..count).try_for_each(|file| write(self, pass, file))?;
-            if each_pass || pass + 1 == passes {
-                self.sync()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads a file whole, and sees that it holds what was written.
-    fn read(&self, number: u64, blocks: u64, count: u64) -> io::Result<()> {
-        stop::check()?;
-        let mut file = File::open(self.file(number))?;
-        let (mut known, mut found) = ([0; BLOCK], [0; BLOCK]);
-        for pass in 0..blocks {
-            self.data.block(pass * count + number, &mut known);
-            file.read_exact(&mut found)?;
-            if found != known {
-                return Err(io::Error::other("it holds other bytes than were written"));
-            }
-        }
-        Ok(())
-    }
-
-    fn file(&self, number: u64) -> std::path::PathBuf {
-        self.dir.join(format!("file{number}"))
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.syncs += 1;
-        Ok(syncfs(&self.root)?)
-    }
-
-    fn overwrite(&mut self, act: Act, blocks: u64) -> io::Result<()> {
-        if act == Act::Prepare {
-            self.data.fill(&mut File::create_new(self.dir.join("file"))?, 0..blocks)?;
-            return self.sync();
-        }
-        let mut block = [0; BLOCK];
-        let file = OpenOptions::new().write(true).open(self.dir.join("file"))?;
-        let mut state = blocks;
-        for number in 1..=writes(blocks) {
-            self.data.block(blocks + number, &mut block);
-            file.write_all_at(&block, next(&mut state) % blocks * BLOCK as u64)?;
-            if number % WRITES_A_SYNC == 0 {
-                stop::check()?;
-                fdatasync(&file)?;
-                self.syncs += 1;
-            }
-        }
-        self.sync()
-    }
-
-    fn synced(&mut self, act: Act, threads: u64) -> io::Result<()> {
-        if act == Act::Prepare {
-            for thread in 0..threads {
-                let own = thread * SYNCED_BLOCKS..(thread + 1) * SYNCED_BLOCKS;
-                self.data.fill(&mut File::create_new(self.file(thread))?, own)?;
-            }
-            return self.sync();
-        }
-        let each = SYNCS / threads;
-        let one = |thread: u64| -> io::Result<()> {
-            let file = OpenOptions::new().write(true).open(self.file(thread))?;
-            let (mut state, mut block) = (thread + 1, [0; BLOCK]);
-            for number in 0..each {
-                self.data.block((1 << 32) + thread * each + number, &mut block);
-                file.write_all_at(&block, next(&mut state) % SYNCED_BLOCKS * BLOCK as u64)?;
-                stop::check()?;
-                fdatasync(&file)?;
-            }
-            Ok(())
-        };
-        thread::scope(|scope| -> io::Result<()> {
-            let one = &one;
-            let all: Vec<_> = (0..threads).map(|number| scope.spawn(move || one(number))).collect();
-            let panicked = |_| Err(io::Error::other("a thread panicked"));
-            all.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(panicked))
-        })?;
-        self.syncs += each * threads;
-        Ok(())
-    }
-
-    fn paced(&mut self, act: Act) -> io::Result<()> {
-        let path = self.dir.join("file");
-        let file = File::options().create(true).truncate(false).write(true).open(path)?;
-        let mut writer = Writer::new(&file, self.data)?;
-        match act {
-            Act::Prepare => writer.begin()?,
-            Act::Age => writer.age()?,
-            _ => self.latency = Some(writer.measure()?),
-        }
-        self.syncs += writer.syncs;
-        Ok(())
-    }
-
-    fn directory(&mut self, act: Act, count: u64) -> io::Result<()> {
-        match act {
-            Act::Create => (0..count).try_for_each(|number| {
-                stop::check()?;
-                File::create_new(self.file(number)).map(drop)
-            })?,
-            Act::Churn => {
-                // One number for each name that is there now.
-                let (mut there, mut chance) = ((0..count).collect::<Vec<_>>(), count);
-                for number in count..2 * count {
-                    stop::check()?;
-                    let at = (next(&mut chance) % count) as usize;
-                    fs::remove_file(self.file(std::mem::replace(&mut there[at], number)))?;
-                    File::create_new(self.file(number))?;
-                    if number.is_multiple_of(NAMES_A_SYNC) {
-                        self.syncs += 1;
-                        syncfs(&self.root)?;
-                    }
-                }
-            }
-            _ => {
-                let mut found = 0;
-                for entry in fs::read_dir(self.dir)? {
-                    stop::check()?;
-                    entry?.metadata()?;
-                    found += 1;
-                }
-                if found != count {
-                    return Err(io::Error::other(format!("{found} names, not {count}")));
-                }
-                return Ok(());
-            }
-        }
-        self.sync()
-    }
-
-    fn sqlite(&mut self, act: Act, wal: bool) -> io::Result<()> {
-        let journal = if wal { "WAL" } else { "DELETE" };
-        let mut words = format!("PRAGMA journal_mode={journal};PRAGMA synchronous=FULL;\n");
-        if act == Act::Prepare {
-            words.push_str("CREATE TABLE t(id INTEGER PRIMARY KEY, row BLOB);\n");
-        } else {
-            let row = format!("INSERT INTO t(row) VALUES(randomblob({ROW}));\n");
-            let transactions = Work::Sqlite { wal }.transactions();
-            words.extend((0..transactions).map(|_| row.as_str()));
-        }
-        let path = self.dir.with_extension("sql");
-        fs::write(&path, words)?;
-        let mut command = Command::new("sqlite3");
-        command.arg("-batch").arg("-bail").arg(self.dir.join("base")).stdin(File::open(path)?);
-        let output = stop::run(command.stdout(Stdio::null()).stderr(Stdio::piped()))?;
-        if !output.status.success() {
-            let text = shown(output.stderr.split(|&byte| byte == b'\n').next().unwrap_or_default());
-            return Err(io::Error::other(format!("sqlite3 failed: {text}")));
-        }
-        self.sync()
-    }
 }
 
 impl Act {
@@ -426,6 +212,9 @@ impl fmt::Display for Act {
             Self::Delete => "delete",
             Self::Overwrite => "overwrite",
             Self::Sync => "sync",
+            Self::Serve => "serve",
+            Self::Unpack => "unpack",
+            Self::Build => "build",
             Self::Fresh => "fresh",
             Self::Age => "age",
             Self::Aged => "full and old",
@@ -461,6 +250,14 @@ impl fmt::Display for Work {
                 let journal = if *wal { "a write-ahead log" } else { "a rollback journal" };
                 write!(f, "{} transactions of SQLite with {journal}", self.transactions())
             }
+            Self::Mail { rounds } => {
+                write!(f, "{rounds} rounds of a mail server, two syncs in each")
+            }
+            Self::Tree { archive, build } => {
+                let name = archive.file_name().unwrap_or_default().to_string_lossy();
+                write!(f, "The tree of {name}")?;
+                build.as_ref().map_or(Ok(()), |build| write!(f, ", built by {build}"))
+            }
         }
     }
 }
@@ -482,6 +279,10 @@ mod tests {
         assert_eq!(parse("synced:8"), Work::Synced { threads: 8 });
         assert_eq!(parse("directory:1M"), Work::Directory { count: 1_000_000 });
         assert_eq!(parse("sqlite-wal").transactions(), 1500);
+        assert_eq!(parse("mail"), parse("mail:1000"));
+        let tree = Work::Tree { archive: "a.tar".into(), build: None };
+        assert_eq!(parse("tree:a.tar"), tree);
+        assert_eq!(tree.acts(), [Act::Unpack, Act::Delete]);
         let bad = [
             "",
             "x",
@@ -495,34 +296,11 @@ mod tests {
             "4Kx2M",
             "synced:0",
             "directory:0",
+            "mail:0",
+            "tree:",
         ];
         for word in bad {
             assert_eq!(Work::parse(word).unwrap_err().exit, Exit::Usage, "{word}");
         }
-    }
-
-    /// All acts in a plain directory.
-    #[test]
-    fn works_do_what_they_say() {
-        let dir = std::env::temp_dir().join(format!("esker-work-{}", std::process::id()));
-        fs::create_dir(&dir).unwrap();
-        let work = Work::parse("8Kx3/pass").unwrap();
-        let run = |act| work.run(act, Data::Half, &dir).map(|done| done.syncs);
-        assert_eq!(run(Act::Create).unwrap(), 2);
-        assert_eq!(run(Act::Read).unwrap(), 0);
-        assert_eq!(run(Act::Update).unwrap(), 2);
-        assert!(run(Act::Read).unwrap_err().to_string().contains("other bytes"));
-        assert_eq!(run(Act::Delete).unwrap(), 1);
-        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
-        let work = Work::parse("overwrite:4M").unwrap();
-        work.run(Act::Prepare, Data::Random, &dir).unwrap();
-        assert_eq!(work.run(Act::Overwrite, Data::Random, &dir).unwrap().syncs, 3);
-        fs::remove_file(dir.join("file")).unwrap();
-        let work = Work::parse("directory:30").unwrap();
-        for act in work.acts() {
-            work.run(act, Data::Random, &dir).unwrap();
-            assert_eq!(fs::read_dir(&dir).unwrap().count(), 30, "{act}");
-        }
-        fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -6,7 +6,7 @@ mod dir;
 mod fio;
 mod library;
 mod memory;
-mod tree;
+pub mod tree;
 
 use std::fmt;
 use std::io;

@@ -20,11 +20,8 @@ pub fn run(run: &mut Run<'_>, place: &Path) -> io::Result<()> {
             run.seconds("walk, cold", || walk(&top).map(drop))?;
         }
         run.seconds("walk, warm", || walk(&top).map(drop))?;
-        if let Some(build) = &settings.build {
-            let inner = only_directory(&top)?;
-            run.seconds("build", || {
-                command("sh", |sh| sh.args(["-c", build]).current_dir(&inner))
-            })?;
+        if let Some(how) = &settings.build {
+            run.seconds("build", || build(&top, how))?;
         }
         run.seconds("remove", || fs::remove_dir_all(&top))?;
     }
@@ -40,6 +37,12 @@ pub fn run(run: &mut Run<'_>, place: &Path) -> io::Result<()> {
 /// With tar(1).
 pub fn unpack(archive: &Path, to: &Path) -> io::Result<()> {
     command("tar", |tar| tar.arg("-xf").arg(archive).arg("-C").arg(to))
+}
+
+/// Builds what was unpacked to `top`, by a command of the shell.
+pub fn build(top: &Path, how: &str) -> io::Result<()> {
+    let inner = only_directory(top)?;
+    command("sh", |sh| sh.args(["-c", how]).current_dir(&inner))
 }
 
 /// Stats everything; answers the bytes, so that nothing can be left out.
