@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use esker_volume::limits;
 
 use super::bench::{Bar, aside};
 use super::say;
@@ -48,6 +49,9 @@ pub struct BenchFlash {
     /// Size of the device that is written over (steady)
     #[arg(long, value_name = "SIZE", default_value = "256M")]
     size: String,
+    /// Bytes of a segment, a power of two; what suits the size where it is not given (steady)
+    #[arg(long, value_name = "SIZE")]
+    segment: Option<String>,
     /// How full it is, of a hundred that it can hold; several with commas (steady)
     #[arg(long, value_delimiter = ',', default_value = "20,80,90", value_name = "N,N",
           value_parser = clap::value_parser!(u64).range(1..=95))]
@@ -107,14 +111,27 @@ impl BenchFlash {
         };
         let passes = self.passes;
         let accesses = [steady::Access::Uniform, steady::Access::Skewed];
-        let steady = self
-            .full
-            .iter()
-            .flat_map(|&full| accesses.map(|access| steady::Plan { size, full, access, passes }));
+        let segment = self.segment(size)?;
+        let plan = |full, access| steady::Plan { size, segment, full, access, passes };
+        let steady = self.full.iter().flat_map(|&full| accesses.map(|access| plan(full, access)));
         let (size, times) = (WORN_SIZE, self.times);
         let wear =
             WORN.map(|(access, full, cold)| wear::Plan { size, access, times, cold, full }).into();
         Ok(Plan { what, steady: steady.collect(), wear })
+    }
+
+    /// Bytes of a segment; 0: what suits the size.
+    fn segment(&self, size: u64) -> Outcome<u64> {
+        let Some(word) = &self.segment else { return Ok(0) };
+        let known = parse_size(word, 0).ok().filter(|own| own.is_power_of_two());
+        let fits = |own: &u64| {
+            (limits::SEGMENT_LEN_MIN..=limits::SEGMENT_LEN_MAX).contains(own)
+                && (limits::SEGMENTS_MIN..=limits::SEGMENTS_MAX).contains(&(size / own))
+        };
+        known.filter(fits).ok_or_else(|| {
+            let what = format!("not a size of a segment: {}", shown(word.as_bytes()));
+            Failure::new(Exit::Usage, what, "give a power of two from 128K, as in --segment 1M")
+        })
     }
 }
 

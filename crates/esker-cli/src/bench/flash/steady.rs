@@ -28,6 +28,8 @@ pub enum Access {
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub size: u64,
+    /// Bytes of a segment; 0: what suits the size.
+    pub segment: u64,
     /// How full, in hundredths of what the volume can hold.
     pub full: u64,
     pub access: Access,
@@ -74,7 +76,8 @@ impl Access {
 impl Plan {
     /// Fills a volume, and writes over it.
     pub fn run(&self, tell: &mut dyn Tell) -> Outcome<Row> {
-        let shape = Shape { size: self.size, segment: 0, block: 4096, codec: Codec::None };
+        let Self { size, segment, .. } = *self;
+        let shape = Shape { size, segment, block: 4096, codec: Codec::None };
         let mut subject = Subject::new(Shape { block: limits::BLOCK_LEN_MIN, ..shape })?;
         let ino = subject.file("file")?;
         let blocks = subject.fill(ino, self.full)?;
