@@ -8,7 +8,8 @@
 #   versions   12 wheels of numpy from PyPI, each unpacked in a directory of its own: 718.7 MB
 #   source     parts of Debian's linux-source-6.1 6.1.192-2: 187.5 MB
 #   mixed      parts of /usr of a Debian 12 with programs, documentation, pictures and sounds: about 530 MB (as root)
-#   samples    about 60 MB of each of these, for quick trials
+#   media      prose, pictures and sound of six packages of Debian 12: about 200 MB
+#   samples    about 60 MB of each of the first three, for quick trials
 #
 # all of them where none is given. Each appears as DIR/NAME (the samples as DIR/NAME-sample), whole or not at all; what
 # is there stays. Modification times are those of the archives. Ends with a table: set, files, bytes, and a hash of
@@ -22,7 +23,7 @@ die() { printf 'bench-pack-data: %s\n' "$*" >&2; exit 2; }
 mkdir -p "$1"
 dir=$(cd "$1" && pwd -P)
 shift
-[ $# -gt 0 ] || set -- versions source mixed samples
+[ $# -gt 0 ] || set -- versions source mixed media samples
 sources=${ESKER_SOURCES:-$dir/downloads}
 mkdir -p "$sources"
 work=$(mktemp -d "$dir/.making-XXXXXX")
@@ -38,6 +39,10 @@ mixed_parts=(bin lib/python3.11)
 for part in doc locale fonts backgrounds asterisk games perl man sounds info zoneinfo i18n; do
     mixed_parts+=("share/$part")
 done
+
+# A book in many languages, dictionaries, a bible; photographs and drawings; sound.
+media=(debian-handbook=11.20220922 wordnet-base=1:3.0-37 bible-kjv-text=4.38 mate-backgrounds=1.26.0-1
+    gnome-backgrounds=43.1-1 sonic-pi-samples=3.2.2~repack-8)
 
 # Python's zipfile keeps neither modes nor times; unzip may be missing: so it is told to.
 unwheel() {
@@ -91,6 +96,17 @@ make_mixed() {
     done
 }
 
+make_media() {
+    local package deb
+    for package in "${media[@]}"; do
+        deb=${package%%=*}
+        compgen -G "$sources/${deb}_*.deb" >/dev/null || (cd "$sources" && apt-get -qq download "$package" 2>/dev/null)
+        dpkg-deb -x "$sources/${deb}"_*.deb "$work/root-media"
+    done
+    mkdir -p "$1"
+    (cd "$work/root-media/usr" && cp -a share "$1")
+}
+
 # sample FROM TO EVERY: each EVERYth directory that holds files, and all that is in it but further directories.
 sample() {
     (cd "$1" && find . -type f -printf '%h\n' | LC_ALL=C sort -u | awk -v n="$3" 'NR % n == 0' |
@@ -124,7 +140,7 @@ row() {
 
 for name in "$@"; do
     case $name in
-    versions | source | mixed)
+    versions | source | mixed | media)
         [ -d "$dir/$name" ] || { "make_$name" "$work/$name" && mv "$work/$name" "$dir/$name"; }
         row "$dir/$name" ;;
     samples)
