@@ -21,6 +21,8 @@ const SET_HINT: libc::c_int = 1024 + 12;
 
 /// Writes that are on their way at once.
 const DEPTH: usize = 4;
+/// No device takes so few bytes in pieces.
+const SMALL: usize = 64 << 10;
 
 /// Bytes of a write: an allocation, and where in it they begin.
 type Bytes = (Vec<u8>, usize);
@@ -143,14 +145,12 @@ impl Writes {
         let len = u32::try_from(source.len()).map_err(|_| ErrorKind::InvalidInput)?;
         let entry = opcode::Write::new(types::Fd(self.direct.as_raw_fd()), source.as_ptr(), len);
         // By a thread of the kernel's: tried without one first, what the device takes only in pieces is refused
-        // half-way and begun again, and a limit on the device's bytes counts it twice.
+        // half-way and begun again, and a limit on the device's bytes counts it twice. What is small is not, and
+        // waking that thread, and being woken by it, would take as long as the device itself.
+        let flags = if source.len() <= SMALL { Flags::empty() } else { Flags::ASYNC };
         let stream = if inner.placing == Placing::Streams { place } else { 0 };
-        let entry = entry
-            .offset(at)
-            .write_stream(stream)
-            .build()
-            .flags(Flags::ASYNC)
-            .user_data(slot as u64);
+        let entry =
+            entry.offset(at).write_stream(stream).build().flags(flags).user_data(slot as u64);
         // SAFETY: moving the vector moves none of its bytes; they stay in the slot until the completion was seen, and
         // `drop` waits for it.
         unsafe { inner.ring.submission().push(&entry) }.map_err(io::Error::other)?;
