@@ -1,9 +1,7 @@
-//! A server that takes its time to say that all is safe, as a device does: for benches.
+//! A server that takes its time to say that all is safe, as a device does, or as whoever writes to one must: for
+//! benches.
 //!
 //! Above: `session`. Around any handler. All else is answered as fast as that does.
-
-use std::thread;
-use std::time::Duration;
 
 use esker::{Error, Ino};
 
@@ -11,24 +9,23 @@ use crate::handler::{Flush, Handler};
 use crate::reply::Reply;
 use crate::request::{Op, Request};
 
-/// A handler that waits before each fsync.
-pub struct Slow<H> {
+/// A handler that does something before each fsync.
+pub struct Slow<H, F> {
     handler: H,
-    wait: Duration,
+    first: F,
 }
 
-impl<H> Slow<H> {
-    /// Around `handler`.
-    #[must_use]
-    pub const fn new(handler: H, wait: Duration) -> Self {
-        Self { handler, wait }
+impl<H, F> Slow<H, F> {
+    /// Around `handler`; `first` is done before it hears of an fsync, which fails with that.
+    pub const fn new(handler: H, first: F) -> Self {
+        Self { handler, first }
     }
 }
 
-impl<H: Handler> Handler for Slow<H> {
+impl<H: Handler, F: Fn() -> Result<(), Error> + Send + Sync> Handler for Slow<H, F> {
     fn handle(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Error> {
         if matches!(request.op, Op::Fsync { .. }) {
-            thread::sleep(self.wait);
+            (self.first)()?;
         }
         self.handler.handle(request, reply)
     }

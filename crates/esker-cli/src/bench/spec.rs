@@ -25,6 +25,8 @@ pub enum Spec {
     Volume(String),
     /// `null:`: a server that does nothing, mounted with the same options: the bound.
     Null(String),
+    /// The same, which writes a block to this device and flushes it at each fsync: never named.
+    Bare(PathBuf),
     /// `lib:`: Esker in this process, without a mount.
     Library,
     /// `tmpfs:`: the kernel's memory file system.
@@ -124,6 +126,7 @@ impl fmt::Display for Spec {
             Self::Memory(words) => ("esker", words.as_str()),
             Self::Volume(words) => ("volume", words.as_str()),
             Self::Null(words) => ("null", words.as_str()),
+            Self::Bare(_) => ("null", ""),
             Self::Library => ("library", ""),
             Self::Tmpfs => ("tmpfs", ""),
             Self::Slow(wait) => return write!(f, "slow,{wait}"),

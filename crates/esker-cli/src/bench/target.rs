@@ -68,6 +68,10 @@ impl Target {
             }
             Spec::Volume(options) => target.serve_volume(options)?,
             Spec::Null(options) => target.serve(&[OsStr::new("null-server")], options)?,
+            Spec::Bare(device) => {
+                let words = ["null-server".as_ref(), "--device".as_ref(), device.as_os_str()];
+                target.serve(&words, "")?;
+            }
             Spec::Library => target.library = Some(Library::new()?),
             Spec::Tmpfs => {
                 target.mount(&["-t", "tmpfs", "-o", "nr_inodes=0", "tmpfs"].map(Path::new))?;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -34,7 +35,11 @@ impl SlowServer {
     pub fn run(&self) -> Outcome {
         let options = Options::parse(&self.options, ram())?;
         let fs = Arc::new(Fs::new(homes::memory(&options)?.0, SystemClock));
-        let slow = Slow::new(Door::new(fs, options.mount.door()), Duration::from_micros(self.wait));
+        let wait = Duration::from_micros(self.wait);
+        let slow = Slow::new(Door::new(fs, options.mount.door()), move || {
+            thread::sleep(wait);
+            Ok(())
+        });
         mounts::answer(&self.dir, &options.mount, Arc::new(slow))
     }
 }

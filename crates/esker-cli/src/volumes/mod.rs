@@ -197,6 +197,13 @@ pub fn opening(path: &Path, write: bool, options: &options::Options) -> Options 
     }
 }
 
+/// Opens what is written past the kernel's cache, where that can be done.
+pub fn past_cache(path: &Path) -> Outcome<FileDevice> {
+    let device = device(path, true)?;
+    let zoned = device.geometry().zones.is_some();
+    Ok(if zoned { device } else { device.with_queue(queue::Direct::begin) })
+}
+
 /// Opens a volume; its base is where it was, or beside it.
 pub fn open(path: &Path, options: Options) -> Outcome<Volume<FileDevice>> {
     open_over(path, &[], options)
@@ -206,10 +213,7 @@ pub fn open(path: &Path, options: Options) -> Outcome<Volume<FileDevice>> {
 pub fn open_over(path: &Path, bases: &[PathBuf], options: Options) -> Outcome<Volume<FileDevice>> {
     let finder = base::Finder::new(path, bases, &options.cache);
     let options = Options { bases: Some(Arc::clone(&finder) as Arc<dyn Bases>), ..options };
-    let mut device = device(path, options.write)?;
-    if options.write && device.geometry().zones.is_none() {
-        device = device.with_queue(queue::Direct::begin);
-    }
+    let device = if options.write { past_cache(path) } else { device(path, false) }?;
     esker_volume::open(device, options).map_err(|error| finder.failure(&error))
 }
 

@@ -161,7 +161,9 @@ impl Doer<'_> {
         }
         let each = SYNCS / threads;
         let one = |thread: u64| -> io::Result<()> {
-            let file = OpenOptions::new().write(true).open(self.file(thread))?;
+            // Who keeps nothing does not have what was prepared.
+            let mut options = OpenOptions::new();
+            let file = options.write(true).create(true).truncate(false).open(self.file(thread))?;
             let (mut state, mut block) = (thread + 1, [0; BLOCK]);
             for number in 0..each {
                 self.data.block((1 << 32) + thread * each + number, &mut block);

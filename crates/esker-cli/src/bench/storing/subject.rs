@@ -33,6 +33,8 @@ pub enum Subject {
     Esker(Vec<String>),
     /// A kernel file system.
     Kernel(Peer),
+    /// A server that does nothing but write a block and flush at each fsync: the least that one over FUSE takes.
+    Null,
 }
 
 impl Subject {
@@ -40,6 +42,9 @@ impl Subject {
     pub fn parse(word: &str) -> Outcome<Self> {
         if let Some(peer) = PEERS.into_iter().find(|(name, ..)| *name == word) {
             return Ok(Self::Kernel(peer));
+        }
+        if word == "null" {
+            return Ok(Self::Null);
         }
         match word.strip_prefix("esker") {
             Some("") => Ok(Self::Esker(Vec::new())),
@@ -53,7 +58,7 @@ impl Subject {
             _ => {
                 let what = format!("no such file system: {}", shown(word.as_bytes()));
                 let names = PEERS.map(|(name, ..)| name).join(", ");
-                let remedy = format!("there are esker[:OPTION=VALUE,...], {names}");
+                let remedy = format!("there are esker[:OPTION=VALUE,...], null, {names}");
                 Err(Failure::new(Exit::Usage, what, &remedy))
             }
         }
@@ -77,6 +82,7 @@ impl Subject {
                 let words = words.iter().map(Path::new);
                 run(&format!("mkfs.{kind}"), words.chain([device]))
             }
+            Self::Null => return Ok(()),
         }
         .map(drop)
     }
@@ -85,6 +91,7 @@ impl Subject {
     pub fn mounted(&self, device: &Path) -> Spec {
         match self {
             Self::Esker(_) => Spec::Image(device.to_owned(), String::new()),
+            Self::Null => Spec::Bare(device.to_owned()),
             Self::Kernel((_, kind, _, options)) => Spec::Device(kind, device.to_owned(), options),
         }
     }
@@ -96,6 +103,7 @@ impl fmt::Display for Subject {
             Self::Esker(words) if words.is_empty() => f.write_str("esker"),
             Self::Esker(words) => write!(f, "esker {}", words.join(" ")),
             Self::Kernel((name, ..)) => f.write_str(name),
+            Self::Null => f.write_str("null"),
         }
     }
 }
@@ -109,6 +117,7 @@ mod tests {
         for (name, ..) in PEERS {
             assert_eq!(Subject::parse(name).unwrap().to_string(), name);
         }
+        assert_eq!(Subject::parse("null").unwrap().to_string(), "null");
         assert_eq!(Subject::parse("esker").unwrap(), Subject::Esker(Vec::new()));
         let ours = Subject::parse("esker:block=4K,discard").unwrap();
         assert_eq!(ours.to_string(), "esker --block 4K --discard");
