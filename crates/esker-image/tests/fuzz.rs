@@ -25,7 +25,8 @@ use esker_stone::{Codec, Setting, Superblock, Transform};
 use kit::dice::{Dice, memory, number};
 use kit::parts::{Parts, WRITING, put_together, put_together_with, take_apart};
 use kit::{
-    Picture, open, open_with, options, pack, pack_programs, pack_sounds, pack_streams, picture,
+    Picture, open, open_with, options, pack, pack_programs, pack_sounds, pack_streams, pack_texts,
+    picture,
 };
 
 /// More than this at any time is too much for images of some hundred KiB: a block may be as long as the format allows,
@@ -160,7 +161,9 @@ fn change_block(parts: &mut Parts, dice: &mut Dice) {
     let name = BlockName { segment: DATA, slot: first.wrapping_add(at as u32) };
     let row = &mut rows[at];
     let place = row.at as usize..row.at as usize + row.stored as usize;
-    match dice.below(9) {
+    match dice.below(11) {
+        9 => change_words(row, name, parts.data.get_mut(place), dice),
+        8 => row.words = dice.short(row.words),
         6 => row.recipe = dice.short(row.recipe),
         0 => row.plain = dice.short(row.plain),
         1 => row.codec = Codec::ALL[dice.below(Codec::ALL.len())],
@@ -184,17 +187,40 @@ fn change_block(parts: &mut Parts, dice: &mut Dice) {
     leaf.plain = Blocks::encode(first, &rows, WRITING.measure());
 }
 
+/// Changes the form in words of a block that has its own.
+fn change_words(row: &mut BlockRow, name: BlockName, stored: Option<&mut [u8]>, dice: &mut Dice) {
+    let Some(stored) = stored.filter(|_| row.words > 0) else { return };
+    let Ok(mut form) = row.open_form(stored.to_vec(), &[]) else { return };
+    dice.spoil(&mut form);
+    let Ok((codec, coded)) = Setting::new(Codec::Zstd, 9).encode(&form, &[]) else { return };
+    if coded.len() <= stored.len() {
+        row.words = form.len() as u32;
+        store_again(row, name, stored, codec, coded);
+    }
+}
+
 /// Changes the recipe of a block, which stays stored at the same place.
 fn change_recipe(row: &mut BlockRow, name: BlockName, stored: Option<&mut [u8]>, dice: &mut Dice) {
     let Some(stored) = stored else { return };
     let Ok(mut recipe) = row.open_recipe(stored.to_vec()) else { return };
     dice.spoil(&mut recipe);
     let coded = Setting::new(Codec::Zstd, 3).encode(&recipe, &[]);
-    let Ok((codec, mut coded)) = coded else { return };
-    if coded.len() > stored.len() {
-        return;
+    let Ok((codec, coded)) = coded else { return };
+    if coded.len() <= stored.len() {
+        row.recipe = recipe.len() as u32;
+        store_again(row, name, stored, codec, coded);
     }
-    (row.codec, row.recipe, row.stored) = (codec, recipe.len() as u32, coded.len() as u32);
+}
+
+/// Stores a block at its place, in other bytes that are no more than those before.
+fn store_again(
+    row: &mut BlockRow,
+    name: BlockName,
+    stored: &mut [u8],
+    codec: Codec,
+    mut coded: Vec<u8>,
+) {
+    (row.codec, row.stored) = (codec, coded.len() as u32);
     row.checksums = BlockRow::covered(name).checksums(&coded);
     coded.resize(stored.len(), 0);
     stored.copy_from_slice(&coded);
@@ -316,6 +342,7 @@ fn sources() -> Vec<Parts> {
     }
     all.push(take_apart(&pack_sounds(options(Codec::Zstd, 1))));
     all.push(take_apart(&pack_streams(options(Codec::Zstd, 1))));
+    all.push(take_apart(&pack_texts(options(Codec::Zstd, 1))));
     all.push(take_apart(&pack_programs(options(Codec::Xz, 1), 2000)));
     all.push(take_apart(&pack(options(Codec::Zstd, 1), true)));
     all

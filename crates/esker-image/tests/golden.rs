@@ -11,7 +11,7 @@ use esker_stone::{Codec, Superblock, hex};
 
 use kit::{
     PICTURES, Picture, open, options, pack, pack_files, pack_programs, pack_sounds, pack_streams,
-    picture,
+    pack_texts, picture,
 };
 
 /// Each golden image, how it was packed, and the name that it must have.
@@ -72,6 +72,10 @@ const STREAMS: (&str, &str) =
 const PROGRAMS: (&str, &str) =
     ("v1-programs.esker", "b274b96eff3bca77857758ac22108cf2136f1ec084a4918d0d7a736e3d10b0f8");
 
+/// One with text in words, in those of bases too, and the name that it must have.
+const TOLD: (&str, &str) =
+    ("v1-words.esker", "7965ce73bd943468f6d3c3585e7f84c50451c294313778aafa6a486e4e785107");
+
 /// What is in a golden image. It is written first where that was asked for, and is not there.
 fn read(file: &str, name: &str, pack: impl Fn() -> Vec<u8>) -> Picture {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
@@ -131,5 +135,12 @@ fn an_old_image_with_blocks_that_are_made_is_read_as_it_was_written() {
 fn an_old_image_with_code_is_read_as_it_was_written() {
     let right = picture(&open(pack_programs(options(Codec::None, 0), 2000)).unwrap()).unwrap();
     let found = read(PROGRAMS.0, PROGRAMS.1, || pack_programs(options(Codec::Xz, 9), 2000));
+    assert!(found == right);
+}
+
+#[test]
+fn an_old_image_with_text_in_words_is_read_as_it_was_written() {
+    let right = picture(&open(pack_texts(options(Codec::None, 0))).unwrap()).unwrap();
+    let found = read(TOLD.0, TOLD.1, || pack_texts(options(Codec::Zstd, 19)));
     assert!(found == right);
 }

@@ -16,6 +16,7 @@ use crate::rows::names::Names;
 use crate::rows::pages;
 use crate::rows::places::Listings;
 use crate::rows::xattrs::Xattrs;
+use crate::words::Words;
 
 /// Bytes that an entry takes besides its value, in about.
 const ENTRY_LEN: usize = 256;
@@ -42,6 +43,8 @@ pub enum What {
     Plain,
     /// The plain bytes of a block, from its beginning.
     Block,
+    /// The words of a block, and its form in them, which others have as their base.
+    Words,
 }
 
 /// A thing that can be kept.
@@ -65,7 +68,7 @@ macro_rules! pages {
         }
     )*};
 }
-pages!(Inodes, Names, Listings, Xattrs, Extents, Blocks, pages::Inner);
+pages!(Inodes, Names, Listings, Xattrs, Extents, Blocks, pages::Inner, Words);
 
 type Value = Arc<dyn Any + Send + Sync>;
 

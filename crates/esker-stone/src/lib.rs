@@ -15,6 +15,7 @@
 //! | ahead.rs | what is likely to be asked for next, decoded meanwhile |
 //! | codec/, transform.rs, check.rs | compression, what comes before it, checksums, hashes |
 //! | recipe.rs, deflate/ | blocks that are made of text in other blocks |
+//! | words/ | text, its frequent words told by one byte or two |
 //! | source.rs, error.rs, limits.rs | where bytes come from, what can be wrong with them, how much there may be |
 //!
 //! Invariant: every byte that comes in is hostile until it was checked; nothing panics on any of them.
@@ -42,6 +43,7 @@ mod strings;
 pub mod superblock;
 mod transform;
 pub mod tree;
+mod words;
 
 pub use check::{Hash, hash, hex};
 pub use codec::{Codec, Encoder, Setting, Shape, Shared};
@@ -53,3 +55,4 @@ pub use rest::{Rest, Start};
 pub use source::ReadAt;
 pub use superblock::Superblock;
 pub use transform::Transform;
+pub use words::{Vocabulary, Words, is_text};

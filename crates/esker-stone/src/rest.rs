@@ -241,6 +241,30 @@ impl<R: ReadAt> Rest<R> {
         row.open(self.stored_block(name, row)?, base)
     }
 
+    /// The form of a block that is told in words; `base` is that of the block that has its words.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    pub fn form(&self, name: BlockName, row: &BlockRow, base: &[u8]) -> Result<Vec<u8>> {
+        row.open_form(self.stored_block(name, row)?, base)
+    }
+
+    /// The first `len` bytes of such a form, or all of them where the codec cannot stop early.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    pub fn form_head(
+        &self,
+        name: BlockName,
+        row: &BlockRow,
+        base: &[u8],
+        len: usize,
+    ) -> Result<Vec<u8>> {
+        let whole = row.words as usize;
+        let head = self.head(name, row, base, whole, len.min(whole))?;
+        head.map_or_else(|| self.form(name, row, base), Ok)
+    }
+
     /// The recipe of a block that is made by one.
     ///
     /// # Errors
@@ -262,9 +286,28 @@ impl<R: ReadAt> Rest<R> {
         len: usize,
     ) -> Result<Vec<u8>> {
         let whole = row.plain as usize;
-        if len >= whole || row.recipe > 0 {
+        if len >= whole || row.recipe > 0 || row.words > 0 {
             return self.block(name, row, base);
         }
+        // A transform is undone chunk by chunk.
+        let chunks = len.next_multiple_of(transform::CHUNK_LEN).min(whole);
+        let Some(mut plain) = self.head(name, row, base, whole, chunks)? else {
+            return self.block(name, row, base);
+        };
+        row.transform.undo(&mut plain);
+        plain.truncate(len);
+        Ok(plain)
+    }
+
+    /// The first `len` of the `whole` bytes that the codec of a block has; `None` if it can only decode all of them.
+    fn head(
+        &self,
+        name: BlockName,
+        row: &BlockRow,
+        base: &[u8],
+        whole: usize,
+        len: usize,
+    ) -> Result<Option<Vec<u8>>> {
         let place = self.block_place(name, row)?;
         let mut units = Units {
             source: &self.source,
@@ -276,16 +319,9 @@ impl<R: ReadAt> Rest<R> {
             loaded: Vec::new(),
             taken: 0,
         };
-        // A transform is undone chunk by chunk.
-        let mut plain = vec![0; len.next_multiple_of(transform::CHUNK_LEN).min(whole)];
-        match row.codec.decode_head(&mut units, base, whole, &mut plain) {
-            Some(done) => done.map(|()| {
-                row.transform.undo(&mut plain);
-                plain.truncate(len);
-                plain
-            }),
-            None => self.block(name, row, base),
-        }
+        let mut bytes = vec![0; len];
+        let done = row.codec.decode_head(&mut units, base, whole, &mut bytes).transpose()?;
+        Ok(done.map(|()| bytes))
     }
 }
 

@@ -217,12 +217,15 @@ proptest! {
             let at: u64 = place + gap;
             place = at + u64::from(stored);
             let units = (stored as usize).div_ceil(64 << 10);
+            let transform = Transform::ALL[stored as usize % Transform::ALL.len()];
+            let told = transform == Transform::None;
             BlockRow {
                 at, stored, plain, codec: Codec::numbered(codec).unwrap(),
-                transform: Transform::ALL[stored as usize % Transform::ALL.len()],
+                transform,
                 base: base.map(|(segment, slot)| BlockName { segment, slot }),
                 checksums: vec![sum; units], hash: hashed.then_some(hash), category,
                 recipe: category % 3 * 100,
+                words: if category % 3 == 0 && told { category % 7 * 1000 } else { 0 },
                 owner: (category % 5 > 2).then_some((at + 1, sum)),
             }
         };

@@ -41,7 +41,8 @@ impl<D: Device> Stack<'_, D> {
             return Ok(None);
         }
         let (block, row) = (place.block, self.block_row(place.block)?);
-        if row.plain as usize != len || row.base.is_some() {
+        let other = row.base.is_some() || row.recipe > 0 || row.words > 0;
+        if row.plain as usize != len || other {
             return Ok(None);
         }
         if row.plain > self.volume.shape.block_len || row.stored > row.plain {

@@ -2,7 +2,7 @@
 //!
 //! Above: `units`. Invariant: a category decides what lies together and how hard is tried, never how bytes are read.
 
-use esker_stone::{Codec, Setting, Shape};
+use esker_stone::{Codec, Setting, Shape, is_text};
 
 use super::program::Machine;
 
@@ -23,6 +23,10 @@ pub enum Category {
     Text,
     /// Code of programs and libraries.
     Code(Machine),
+    /// Text that can be told in words.
+    Words,
+    /// Such text of streams that were unpacked.
+    TextWords,
 }
 
 /// Shorter units say too little about themselves.
@@ -44,24 +48,28 @@ const GAIN: usize = 50;
 
 impl Category {
     /// What users read of all, by their numbers.
-    pub const NAMES: [&str; 12] = [
+    pub const NAMES: [&str; 14] = [
         "usual",
         "compressed already",
         "sound in one channel",
         "sound in two channels",
         "made again of its text",
         "wanted first",
-        "text of streams of deflate",
+        "what streams of deflate hold",
         "sound in many channels",
         "code for x86",
         "code for ARM of 32 bits",
         "code for ARM of 64 bits",
         "code for RISC-V",
+        "text",
+        "text of streams of deflate",
     ];
 
     /// Those of which like is drawn to like, and whose blocks share bases.
-    pub(super) const DRAWN: [Self; 6] = [
+    pub(super) const DRAWN: [Self; 8] = [
         Self::Usual,
+        Self::Words,
+        Self::TextWords,
         Self::Text,
         Self::Code(Machine::X86),
         Self::Code(Machine::Arm),
@@ -84,6 +92,8 @@ impl Category {
             Self::Hot => 5,
             Self::Text => 6,
             Self::Code(machine) => 8 + machine as u32,
+            Self::Words => 12,
+            Self::TextWords => 13,
         }
     }
 
@@ -107,7 +117,7 @@ impl Category {
     pub(super) const fn block_len(self, usual: usize, has_base: bool) -> usize {
         match self {
             // What is made takes parts of several such blocks, and what is alike is known from the base.
-            Self::Text if has_base && usual > TEXT_LEN => TEXT_LEN,
+            Self::Text | Self::TextWords if has_base && usual > TEXT_LEN => TEXT_LEN,
             // What came long before says little about sound, and a small block is quick to read.
             Self::Sound(_) if usual > SOUND_LEN => SOUND_LEN,
             _ => usual,
@@ -121,11 +131,11 @@ impl Category {
             // It is cheap, and finds what repeats by chance.
             Self::Packed if !matches!(usual.codec, Codec::None | Codec::Lz4) => TRIAL,
             // There is a lot of it, and it was compressed worse before.
-            Self::Text if usual.codec == Codec::Zstd => {
+            Self::Text | Self::TextWords if usual.codec == Codec::Zstd => {
                 Setting::new(Codec::Zstd, usual.level.min(TEXT_LEVEL))
             }
             // What is made of it shall not wait long.
-            Self::Text if usual.codec == Codec::Xz && usual.level < TEXT_XZ => {
+            Self::Text | Self::TextWords if usual.codec == Codec::Xz && usual.level < TEXT_XZ => {
                 Setting::new(Codec::Zstd, TEXT_LEVEL_XZ)
             }
             _ => usual,
@@ -134,7 +144,21 @@ impl Category {
 
     /// Whether like is drawn to like in it.
     pub(super) const fn is_drawn(self) -> bool {
-        matches!(self, Self::Usual | Self::Text | Self::Code(_))
+        matches!(self, Self::Usual | Self::Text | Self::Code(_)) || self.is_told()
+    }
+
+    /// Whether blocks of it are told in words, if that pays.
+    pub(super) const fn is_told(self) -> bool {
+        matches!(self, Self::Words | Self::TextWords)
+    }
+
+    /// What bytes of this category are if they are text.
+    pub(super) fn in_words(self, bytes: &[u8]) -> Self {
+        match self {
+            Self::Usual if is_text(bytes) => Self::Words,
+            Self::Text if is_text(bytes) => Self::TextWords,
+            other => other,
+        }
     }
 
     /// That of some bytes.
@@ -180,7 +204,7 @@ mod tests {
     #[test]
     fn those_that_are_drawn_have_numbers_and_names_of_their_own() {
         let drawn = Category::DRAWN.map(Category::number);
-        assert_eq!(drawn, [0, 6, 8, 9, 10, 11]);
+        assert_eq!(drawn, [0, 12, 13, 6, 8, 9, 10, 11]);
         assert!(Category::DRAWN.iter().all(|category| category.is_drawn()));
         assert!(drawn.iter().all(|&number| (number as usize) < Category::NAMES.len()));
     }

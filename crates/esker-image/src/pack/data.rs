@@ -26,6 +26,7 @@ use super::program::{self, Code};
 use super::repeats::{Repeats, Stretch};
 use super::sound::{self, Sound};
 use super::spool::{Scratch, Spool};
+use super::telling::{Telling, told};
 use super::units::{UnitId, Units};
 use super::unpack::{FILE_MAX, Streams, Unpacked, begins};
 use super::{Error, Options, Result, Sharing};
@@ -45,6 +46,8 @@ pub(super) struct Data<W> {
     sharing: Option<Sharing>,
     /// What the usual blocks of the group at hand may refer to, and its slot.
     shared: Option<(u32, Arc<Shared>)>,
+    /// How blocks of the group at hand are told.
+    telling: Telling,
     spool: Spool,
     repeats: Option<Repeats>,
     units: Units,
@@ -126,6 +129,8 @@ fn own_hash(pieces: &[Hash]) -> Hash {
 impl<W: Write> Data<W> {
     pub fn start(options: &Options, output: W, scratch: Box<dyn Scratch>) -> Result<Self> {
         let (threads, room) = super::packer::workers(options)?;
+        // What is stored plain, or nearly, is to be read as it is.
+        let words = options.words && !matches!(options.data.codec, Codec::None | Codec::Lz4);
         Ok(Self {
             pool: Pool::start(threads, room, output)?,
             setting: options.data,
@@ -133,9 +138,10 @@ impl<W: Write> Data<W> {
             alike: options.alike,
             sharing: options.sharing.filter(|_| options.data.codec.takes_base()),
             shared: None,
+            telling: Telling::Plain,
             spool: Spool::new(scratch),
             repeats: options.repeats.map(Repeats::new),
-            units: Units::new(options.block_len, options.alike),
+            units: Units::new(options.block_len, options.alike, words),
             open: Default::default(),
             begun: 0,
             slots: Vec::new(),
@@ -476,10 +482,11 @@ impl<W: Write> Data<W> {
 
     /// Gives the block to the pool that is being filled where those of a category are.
     fn close(&mut self, category: Category) -> Result<()> {
-        self.close_numbered(category.number() as usize)
+        self.close_told(category.number() as usize, None)
     }
 
-    fn close_numbered(&mut self, category: usize) -> Result<()> {
+    /// The same, told as `own` says, if that says something.
+    fn close_told(&mut self, category: usize, own: Option<Telling>) -> Result<()> {
         let Open { number, plain, category } = std::mem::take(&mut self.open[category]);
         if plain.is_empty() {
             return Ok(());
@@ -490,11 +497,17 @@ impl<W: Write> Data<W> {
         self.slots.resize(self.slots.len().max(number + 1), 0);
         self.slots[number] = self.pool.next_slot();
         let base = self.shared.clone().filter(|_| category.is_drawn());
+        let telling = own.unwrap_or_else(|| match &base {
+            Some(_) => self.telling.clone(),
+            None if category.is_told() => Telling::Own,
+            None => Telling::Plain,
+        });
         self.pool.push(Job {
             plain,
             setting: category.setting(self.setting),
             category,
             base,
+            telling,
             makes: None,
         })
     }
@@ -502,13 +515,22 @@ impl<W: Write> Data<W> {
     /// Gives the block at hand to the pool as what those behind it may refer to.
     fn share(&mut self, category: Category) -> Result<()> {
         self.shared = None;
-        let plain = self.open[category.number() as usize].plain.clone();
-        if !plain.is_empty() {
-            let base = Arc::new(Shared::new(plain, category.setting(self.setting)));
-            let slot = self.pool.next_slot();
-            self.close(category)?;
-            self.shared = Some((slot, base));
+        let number = category.number() as usize;
+        if self.open[number].plain.is_empty() {
+            return Ok(());
         }
+        let slot = self.pool.next_slot();
+        let told = if category.is_told() { told(&self.open[number].plain) } else { None };
+        let (base, own, telling) = match told {
+            None => (self.open[number].plain.clone(), Telling::Plain, Telling::Plain),
+            Some((vocabulary, form)) => {
+                (form.clone(), Telling::Form(form.into()), Telling::By(vocabulary.into()))
+            }
+        };
+        self.close_told(number, Some(own))?;
+        self.telling = telling;
+        let shared = Shared::new(base, category.setting(self.setting));
+        self.shared = Some((slot, Arc::new(shared)));
         Ok(())
     }
 
@@ -590,7 +612,7 @@ impl<W: Write> Data<W> {
             self.place_some()?;
         }
         for category in 0..Category::NAMES.len() {
-            self.close_numbered(category)?;
+            self.close_told(category, None)?;
         }
         let slot = |(number, offset)| (self.slots[number as usize], offset);
         let places = std::mem::take(&mut self.places).into_iter().map(slot).collect();
@@ -609,7 +631,14 @@ impl<W: Write> Data<W> {
             self.largest = self.largest.max(made.len.into());
             let makes = Some((made.len, made.hash));
             let category = Category::Made;
-            self.pool.push(Job { plain, setting: self.setting, category, base: None, makes })?;
+            self.pool.push(Job {
+                plain,
+                setting: self.setting,
+                category,
+                base: None,
+                telling: Telling::Plain,
+                makes,
+            })?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@
 //! | category.rs | what kind of data that is |
 //! | sound.rs | sound among it |
 //! | program.rs, code.rs | code of programs among it, and what is done to it before it is compressed |
+//! | telling.rs | text told in words |
 //! | unpack.rs, made.rs | streams of deflate among it, stored as their text and what makes them of it |
 //! | alike.rs | what has much in common with what |
 //! | order.rs | blocks grown from what is alike |
@@ -43,6 +44,7 @@ mod program;
 mod repeats;
 mod sound;
 mod spool;
+mod telling;
 mod tree;
 mod units;
 mod unpack;
@@ -76,6 +78,8 @@ pub struct Options {
     pub alike: bool,
     /// What blocks share, if like is beside like.
     pub sharing: Option<Sharing>,
+    /// Whether text is told in words.
+    pub words: bool,
     /// The longest stream of deflate that is stored as its text; none: none is.
     pub unpack: Option<usize>,
     /// Plain bytes of a page, in about.
@@ -160,6 +164,7 @@ impl Options {
             repeats,
             alike,
             sharing,
+            words: alike,
             unpack: match level {
                 0..UNPACK_SHORT => None,
                 UNPACK_SHORT..UNPACK_ALL => Some(unpack::SHORT_MAX),

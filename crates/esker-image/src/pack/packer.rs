@@ -15,7 +15,7 @@ use esker_stone::rows::extents::{Content, Extent};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::xattrs::Xattr;
-use esker_stone::superblock::{BRANCHES, DATA, Lens, ROOTS};
+use esker_stone::superblock::{BRANCHES, DATA, Lens, ROOTS, WORDS};
 use esker_stone::tree::Writing;
 use esker_stone::{Hash, PageRef, Sealed, Superblock, hash};
 
@@ -49,7 +49,10 @@ impl Needs {
         let coding = options.data.encoding_memory(options.block_len + base_len);
         // The last blocks of a group are compressed while the next one begins.
         let shared = if base_len > 0 { 2 * (coding + base_len as u64) } else { 0 };
-        let fixed = block * Category::NAMES.len() as u64 + base_len as u64 + shared + SMALL;
+        // Those of which like is drawn to like are filled one after the other.
+        let drawn = if options.alike { Category::DRAWN.len() as u64 - 1 } else { 0 };
+        let fixed =
+            block * (Category::NAMES.len() as u64 - drawn) + base_len as u64 + shared + SMALL;
         Self { thread: coding + block.max(base_len as u64), block, fixed }
     }
 }
@@ -352,10 +355,13 @@ impl<W: Write + Seek> Packer<W> {
         let lens =
             Lens { data, roots: trees.roots.len() as u64, tables: trees.tables.len() as u64 };
         let mut superblock = Superblock::new(lens, &page);
-        if rows.iter().any(|row| row.transform.is_of_code()) {
-            superblock.incompatible |= BRANCHES;
-            superblock.seal();
+        for (feature, needed) in [
+            (BRANCHES, rows.iter().any(|row| row.transform.is_of_code())),
+            (WORDS, rows.iter().any(|row| row.words > 0)),
+        ] {
+            superblock.incompatible |= if needed { feature } else { 0 };
         }
+        superblock.seal();
         for part in [&trees.roots, &trees.tables, &trees.roots] {
             output.write_all(part)?;
         }

@@ -17,6 +17,7 @@ use esker_stone::{Codec, Encoder, Setting, Shape, Shared, Transform};
 
 use super::category::{Category, TRIAL};
 use super::code;
+use super::telling::Telling;
 use super::{Error, Result};
 
 /// A block to compress.
@@ -26,6 +27,8 @@ pub(super) struct Job {
     pub category: Category,
     /// What it may refer to, and which slot that has.
     pub base: Option<(u32, Arc<Shared>)>,
+    /// Whether it is told in words, and in which.
+    pub telling: Telling,
     /// The bytes are a recipe: length and hash of what it makes.
     pub makes: Option<(u32, Hash)>,
 }
@@ -76,15 +79,26 @@ fn compress(encoder: &mut Encoder, slot: u32, mut job: Job) -> Done {
         Category::Sound(shape) => predicted(&job.plain, shape),
         _ => None,
     };
-    let coded = match (sound, &job.base) {
+    let (mut form, mut base) = (job.telling.form(&job.plain), job.base.as_ref());
+    if form.is_none() && matches!(job.telling, Telling::By(_)) {
+        // The base is of no use for what cannot be told in its words.
+        base = None;
+    }
+    let bytes = form.as_deref().unwrap_or(&job.plain);
+    let mut coded = match (sound, base) {
         (Some(sound), _) => Ok(sound),
-        (None, Some((_, base))) => encoder.encode(&job.plain, base),
-        (None, None) => job.setting.encode(&job.plain, &[]),
+        (None, Some((_, base))) => encoder.encode(bytes, base),
+        (None, None) => job.setting.encode(bytes, &[]),
     };
+    if base.is_some() && matches!(coded, Ok((Codec::None, _))) {
+        // Without a base, its words are not known.
+        coded = coded.map(|_| (Codec::None, job.plain.clone()));
+        form = None;
+    }
     let name = |slot| BlockName { segment: DATA, slot };
     let stored: &[u8] = coded.as_ref().map_or(&[], |(_, stored)| stored);
     let codec = coded.as_ref().map_or(Codec::None, |(codec, _)| *codec);
-    let base = job.base.as_ref().filter(|_| codec.takes_base());
+    let base = base.filter(|_| codec.takes_base());
     let row = BlockRow {
         at: 0,
         stored: stored.len() as u32,
@@ -96,6 +110,7 @@ fn compress(encoder: &mut Encoder, slot: u32, mut job: Job) -> Done {
         hash: Some(plain_hash),
         category: job.category.number(),
         recipe: job.makes.map_or(0, |_| job.plain.len() as u32),
+        words: form.map_or(0, |form| form.len() as u32),
         owner: None,
     };
     Done { slot, coded, row }

@@ -27,13 +27,16 @@ pub(super) struct Units {
     /// What its file says that it is.
     said: Option<Category>,
     unit_len: usize,
+    /// Text is told from other bytes.
+    words: bool,
     end: u64,
     likeness: Option<Likeness>,
 }
 
 impl Units {
-    /// Units of at most `unit_len`; what they have in common is looked for if `alike` says so.
-    pub fn new(unit_len: usize, alike: bool) -> Self {
+    /// Units of at most `unit_len`; what they have in common is looked for if `alike` says so, and text is told from
+    /// other bytes if `words` does.
+    pub fn new(unit_len: usize, alike: bool, words: bool) -> Self {
         Self {
             starts: Vec::new(),
             categories: Vec::new(),
@@ -41,6 +44,7 @@ impl Units {
             open: Vec::new(),
             said: None,
             unit_len: unit_len.min(UNIT_LEN),
+            words,
             end: 0,
             likeness: alike.then(Likeness::new),
         }
@@ -130,6 +134,7 @@ impl Units {
             }
             Some(said) => said,
         };
+        let category = if self.words { category.in_words(&self.open) } else { category };
         if let Some(likeness) = self.likeness.as_mut().filter(|_| category.is_drawn()) {
             likeness.look(own, &self.open);
         }
@@ -150,7 +155,7 @@ mod tests {
 
     #[test]
     fn units_are_cut_at_their_length_and_at_ends_of_files() {
-        let mut units = Units::new(10_000, false);
+        let mut units = Units::new(10_000, false, false);
         units.push(&[1; 25_000], None, 0);
         units.end_file();
         units.push(&[2; 10], None, 0);
@@ -165,7 +170,7 @@ mod tests {
     #[test]
     fn code_lies_in_blocks_as_it_does_in_its_file() {
         let said = Some(Category::Code(Machine::Arm64));
-        let mut units = Units::new(10_000, false);
+        let mut units = Units::new(10_000, false, false);
         // Two stretches that fit each other, and one that does not.
         units.push(&[1; 5], said, 3);
         units.push(&[2; 6], said, 8);

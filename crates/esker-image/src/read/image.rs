@@ -21,7 +21,9 @@ use esker_stone::rows::names::Names;
 use esker_stone::rows::pages::Inner;
 use esker_stone::rows::xattrs::Xattrs;
 use esker_stone::tree::{Found, Pages};
-use esker_stone::{Damage, Error, PageRef, ReadAt, Recipe, Rest, Result, Start, Unsupported, hash};
+use esker_stone::{
+    Damage, Error, PageRef, ReadAt, Recipe, Rest, Result, Start, Unsupported, Words, hash,
+};
 
 /// Where the bytes of images come from.
 pub type Source = Box<dyn ReadAt>;
@@ -449,8 +451,7 @@ impl Image {
     }
 
     fn load_block(&self, name: BlockName, end: usize) -> Result<Arc<Vec<u8>>> {
-        let number = u64::from(name.slot);
-        let key = Key { image: self.number, what: What::Block, segment: name.segment, number };
+        let key = self.block_key(name, What::Block);
         let load = |known: Option<Arc<Vec<u8>>>| {
             let row = self.block_row(name)?;
             let whole = row.plain as usize;
@@ -466,9 +467,13 @@ impl Image {
                     loaded => return loaded,
                 }
             }
+            let len = end.next_multiple_of(HEAD_LEN).min(whole);
+            if row.words > 0 {
+                return self.told_head(name, &row, len);
+            }
             let base = self.base_of(&row)?;
             let base = base.as_deref().map_or(&[][..], Vec::as_slice);
-            self.rest.block_head(name, &row, base, end.next_multiple_of(HEAD_LEN).min(whole))
+            self.rest.block_head(name, &row, base, len)
         };
         self.cache.get(key, |plain: &Vec<u8>| plain.len() >= end, load)
     }
@@ -477,6 +482,9 @@ impl Image {
     pub(crate) fn whole(&self, name: BlockName, row: &BlockRow) -> Result<Vec<u8>> {
         if row.recipe > 0 {
             return self.made(name, row);
+        }
+        if row.words > 0 {
+            return self.told(name, row);
         }
         let base = self.base_of(row)?;
         self.rest.block(name, row, base.as_deref().map_or(&[], Vec::as_slice))
@@ -502,14 +510,92 @@ impl Image {
         if row.hash == Some(hash(&plain)) { Ok(plain) } else { Err(Damage::Hash.into()) }
     }
 
-    /// The plain bytes of a block's base.
-    pub(crate) fn base_of(&self, row: &BlockRow) -> Result<Option<Arc<Vec<u8>>>> {
+    /// The plain bytes of a block that is told in words, its own or those of its base.
+    fn told(&self, name: BlockName, row: &BlockRow) -> Result<Vec<u8>> {
+        let mut plain = vec![0; row.plain as usize];
+        if let Some((words, form)) =
+            self.form_on_base(row, |base| self.rest.form(name, row, base))?
+        {
+            words.read_other(&form, &mut plain)?;
+            return Ok(plain);
+        }
+        // Where the next block leans on this one, its words will be wanted again.
+        let next = BlockName { slot: name.slot.wrapping_add(1), ..name };
+        let base = self.block_row(next).is_ok_and(|next| next.base == Some(name));
+        let key = self.block_key(name, What::Words);
+        let words = match self.cache.peek::<Words>(key) {
+            Some(words) => words,
+            None if base => self.words(name, row)?,
+            None => Arc::new(Words::parse(self.rest.form(name, row, &[])?)?),
+        };
+        words.read(&mut plain)?;
+        Ok(plain)
+    }
+
+    /// The first `len` plain bytes of a block that is told in words.
+    fn told_head(&self, name: BlockName, row: &BlockRow, len: usize) -> Result<Vec<u8>> {
+        let mut plain = vec![0; len];
+        // The form's beginning, as long as it is on average and some more; in front of it there may be words.
+        let share = u64::from(row.words) * len as u64 / u64::from(row.plain.max(1));
+        let guess = usize::try_from(share).unwrap_or(usize::MAX) + row.words as usize / 16;
+        let guess = guess.saturating_add(if row.base.is_none() { HEAD_LEN } else { 0 });
+        let head = |base: &[u8]| self.rest.form_head(name, row, base, guess);
+        let read = match self.form_on_base(row, head)? {
+            Some((words, form)) => words.read_other_head(&form, &mut plain),
+            None => Words::parse(head(&[])?).and_then(|words| words.read_head(&mut plain)),
+        };
+        if read.is_err() && guess < row.words as usize {
+            plain = self.told(name, row)?;
+            plain.truncate(len);
+            return Ok(plain);
+        }
+        read.map(|()| plain)
+    }
+
+    /// The form of a block that is told in the words of its base, and these; `None`: it has no base.
+    fn form_on_base(
+        &self,
+        row: &BlockRow,
+        form: impl FnOnce(&[u8]) -> Result<Vec<u8>>,
+    ) -> Result<Option<(Arc<Words>, Vec<u8>)>> {
+        let Some((origin, name, base_row)) = self.base_row(row)? else { return Ok(None) };
+        if base_row.words == 0 {
+            return Err(Damage::Undecodable.into());
+        }
+        let words = origin.words(name, &base_row);
+        let words = words
+            .inspect_err(|error| origin.tell(name.segment, name.slot.into(), "block", error))?;
+        let form = form(words.form())?;
+        Ok(Some((words, form)))
+    }
+
+    /// The words of a block that others lean on.
+    fn words(&self, name: BlockName, row: &BlockRow) -> Result<Arc<Words>> {
+        let load = |_| Words::parse(self.rest.form(name, row, &[])?);
+        self.cache.get(self.block_key(name, What::Words), |_: &Words| true, load)
+    }
+
+    fn block_key(&self, name: BlockName, what: What) -> Key {
+        Key { image: self.number, what, segment: name.segment, number: name.slot.into() }
+    }
+
+    /// The image that a block's base lies in, its name there, and what is known of it.
+    fn base_row(&self, row: &BlockRow) -> Result<Option<(&Self, BlockName, BlockRow)>> {
         let Some(base) = row.base else { return Ok(None) };
         let origin = self.origin(base)?;
         let own = BlockName { segment: base.segment & ORIGIN_SEGMENT_MASK, ..base };
         let base_row = origin.block_row(own)?;
         if base_row.base.is_some() || base_row.recipe > 0 {
             return Err(Damage::BaseOfBase.into());
+        }
+        Ok(Some((origin, own, base_row)))
+    }
+
+    /// The plain bytes of a block's base.
+    pub(crate) fn base_of(&self, row: &BlockRow) -> Result<Option<Arc<Vec<u8>>>> {
+        let Some((origin, own, base_row)) = self.base_row(row)? else { return Ok(None) };
+        if base_row.words > 0 {
+            return Err(Damage::Undecodable.into());
         }
         // It is read for many others: it says nothing about what is next.
         let block = origin.load_block(own, base_row.plain as usize);

@@ -58,6 +58,7 @@ pub fn options(codec: Codec, level: i32) -> Options {
         repeats: Some(1024),
         alike: true,
         unpack: Some(usize::MAX),
+        words: true,
         sharing: Some(Sharing { base_len: 32 << 10, group_len: 256 << 10 }),
         page_len: 512,
         times: Times::All,
@@ -247,6 +248,28 @@ pub fn pack_programs(options: Options, calls: u32) -> Vec<u8> {
     let files = programs(calls);
     let all = files.iter().map(|(name, bytes)| (&name[..], &bytes[..]));
     pack_files(Options { sharing: None, ..options }, all)
+}
+
+/// Text of four kinds: lines of programs, each file with names of its own beside those of all.
+pub fn texts() -> Vec<(String, Vec<u8>)> {
+    let chance = |at: u32| at.wrapping_mul(2_654_435_761) >> 20;
+    let line = |file: u32, at: u32| {
+        let name = ["device", "buffer", "length", "offset"][(chance(at) % 4) as usize];
+        let own = format!("driver_{}", file * 7 + chance(at + file) % 9);
+        match chance(at ^ file) % 3 {
+            0 => format!("\tif ({own}->{name} > {})\n\t\treturn -EINVAL;\n", chance(at + 1)),
+            1 => format!("\tmutex_lock(&{own}->{name}_lock);\n"),
+            _ => format!("\t{name} = {own}_read({name}, {});\n", chance(at + file + 2)),
+        }
+    };
+    let text = |file| (0..5000).flat_map(move |at| line(file, at).into_bytes()).collect();
+    (0..4).map(|file| (format!("text {file}.c"), text(file))).collect()
+}
+
+/// An image of text.
+pub fn pack_texts(options: Options) -> Vec<u8> {
+    let files = texts();
+    pack_files(options, files.iter().map(|(name, bytes)| (&name[..], &bytes[..])))
 }
 
 /// Files of gzip and zip, by name.

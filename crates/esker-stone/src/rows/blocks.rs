@@ -26,10 +26,11 @@ const CATEGORY: u8 = 13;
 const SEGMENT: u8 = 14;
 const SKIPPED: u8 = 15;
 const RECIPE: u8 = 16;
+const WORDS: u8 = 17;
 /// Only advice: who does not know these two passes them over.
 const OWNER: u8 = 128;
 const OWNER_AT: u8 = 129;
-const COLUMNS: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+const COLUMNS: [u8; 17] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17];
 
 /// What is known of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct BlockRow {
     pub category: u32,
     /// Bytes of the recipe by which it is made, which is stored in place of its own; 0: there is none.
     pub recipe: u32,
+    /// Bytes of its form in words, which is stored in place of its own; 0: there is none.
+    pub words: u32,
     /// The file that it was written for, and where it begins there: kept of blocks that have a base.
     pub owner: Option<(u64, u64)>,
 }
@@ -77,8 +80,21 @@ impl BlockRow {
         let (codec, transform) = (Codec::None, Transform::None);
         let (base, hash, owner) = (None, None, None);
         let checksums = Vec::new();
-        let (category, recipe, stored) = (0, 0, 0);
-        Self { at, stored, plain, codec, transform, base, checksums, hash, category, recipe, owner }
+        let (category, recipe, words, stored) = (0, 0, 0, 0);
+        Self {
+            at,
+            stored,
+            plain,
+            codec,
+            transform,
+            base,
+            checksums,
+            hash,
+            category,
+            recipe,
+            words,
+            owner,
+        }
     }
 
     /// Whether it is such a one.
@@ -98,9 +114,9 @@ impl BlockRow {
     /// The plain bytes of a block of which these are the stored ones, checked.
     ///
     /// # Errors
-    /// `Undecodable`, also for one that is made by a recipe.
+    /// `Undecodable`, also for one that is made by a recipe, or is told in words.
     pub fn open(&self, stored: Vec<u8>, base: &[u8]) -> Result<Vec<u8>> {
-        if self.recipe > 0 {
+        if self.recipe > 0 || self.words > 0 {
             return Err(Damage::Undecodable.into());
         }
         self.decode(stored, base, self.plain)
@@ -112,6 +128,14 @@ impl BlockRow {
     /// `Undecodable`.
     pub fn open_recipe(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
         self.decode(stored, &[], self.recipe)
+    }
+
+    /// The form in words of a block of which these are the stored bytes, checked.
+    ///
+    /// # Errors
+    /// `Undecodable`.
+    pub fn open_form(&self, stored: Vec<u8>, base: &[u8]) -> Result<Vec<u8>> {
+        self.decode(stored, base, self.words)
     }
 
     fn decode(&self, stored: Vec<u8>, base: &[u8], len: u32) -> Result<Vec<u8>> {
@@ -173,6 +197,8 @@ impl Blocks {
         group.numbers(SKIPPED, &skipped);
         let recipes: Vec<_> = rows.iter().map(|row| row.recipe.into()).collect();
         group.numbers(RECIPE, &recipes);
+        let words: Vec<_> = rows.iter().map(|row| row.words.into()).collect();
+        group.numbers(WORDS, &words);
         let owners = |of: &dyn Fn((u64, u64)) -> u64| {
             rows.iter().map(|row| row.owner.map_or(0, of)).collect::<Vec<_>>()
         };
@@ -199,6 +225,7 @@ impl Blocks {
         let (codecs, transforms) = (group.numbers(CODEC)?, group.numbers(TRANSFORM)?);
         let (segments, slots) = (group.numbers(BASE_SEGMENT)?, group.numbers(BASE_SLOT)?);
         let (categories, recipes) = (group.numbers(CATEGORY)?, group.numbers(RECIPE)?);
+        let words = group.numbers(WORDS)?;
         let (owners, places) = (group.numbers(OWNER)?, group.numbers(OWNER_AT)?);
         group.numbers(BIRTH)?;
         let (mut checksums, hashes) = (group.bytes(CHECKSUMS)?, group.bytes(HASHES)?);
@@ -230,6 +257,7 @@ impl Blocks {
                 hash: hashes.next().and_then(|hash| hash.try_into().ok()),
                 category: short(&categories, row)?,
                 recipe: short(&recipes, row)?,
+                words: short(&words, row)?,
                 owner: match owners.get(row) {
                     0 => None,
                     owner => Some((owner, places.get(row))),
@@ -244,8 +272,13 @@ impl Blocks {
             row.plain as usize <= BLOCK_LEN_MAX
                 && row.stored as usize <= BLOCK_STORED_LEN_MAX
                 && row.recipe as usize <= RECIPE_LEN_MAX
+                && row.words as usize <= BLOCK_LEN_MAX
         };
-        if !rows.iter().all(in_bounds) {
+        // What is told in words is nothing else besides.
+        let one_form = |row: &BlockRow| {
+            row.words == 0 || (row.recipe == 0 && row.transform == Transform::None)
+        };
+        if !rows.iter().all(|row| in_bounds(row) && one_form(row)) {
             return Err(Damage::Range.into());
         }
         Ok(Self { segment: group.number(SEGMENT)?, slots: slot_numbers, rows })

@@ -212,6 +212,7 @@ impl<D: Device> Writer<'_, D> {
             hash: None,
             category: 0,
             recipe: 0,
+            words: 0,
             owner: owner.filter(|_| base.is_some()),
         });
         if let Some(base) = base {

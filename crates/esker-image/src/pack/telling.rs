@@ -1,0 +1,94 @@
+//! Text told in words, if a trial says that it pays.
+//!
+//! Above: `data`, `pool`. Below: the words of esker-stone. Invariant: a form has been proven to be read as the bytes that
+//! it was made of.
+
+use std::sync::Arc;
+
+use esker_stone::{Vocabulary, Words};
+
+use super::category::TRIAL;
+
+/// What does not save one part in so many does not pay for being told.
+const GAIN: usize = 50;
+
+/// How the bytes of a block are told.
+#[derive(Clone, Default)]
+pub(super) enum Telling {
+    /// As they are.
+    #[default]
+    Plain,
+    /// In words of their own, if that pays.
+    Own,
+    /// In words of their own: this is their form.
+    Form(Arc<[u8]>),
+    /// In the words of their base.
+    By(Arc<Known>),
+}
+
+/// The words of a base, to tell others in and to read them.
+pub(super) struct Known {
+    vocabulary: Vocabulary,
+    words: Words,
+}
+
+impl Telling {
+    /// The form of some bytes; `None`: they are told as they are.
+    pub fn form(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Self::Plain => None,
+            Self::Own => told(plain).map(|(_, form)| form),
+            Self::Form(form) => Some(form.to_vec()),
+            Self::By(known) => {
+                let form = known.vocabulary.text(plain);
+                let mut again = vec![0; plain.len()];
+                let read = known.words.read_other(&form, &mut again);
+                (read.is_ok() && again == plain).then_some(form)
+            }
+        }
+    }
+}
+
+/// Bytes in words of their own, and these; `None`: that does not pay.
+pub(super) fn told(plain: &[u8]) -> Option<(Known, Vec<u8>)> {
+    let vocabulary = Vocabulary::of(plain);
+    let form = vocabulary.form(plain);
+    let tried = |bytes: &[u8]| Some(TRIAL.encode(bytes, &[]).ok()?.1.len());
+    let (usual, own) = (tried(plain)?, tried(&form)?);
+    if own + usual / GAIN >= usual {
+        return None;
+    }
+    let words = Words::parse(form.clone()).ok()?;
+    let mut again = vec![0; plain.len()];
+    let read = words.read(&mut again);
+    (read.is_ok() && again == plain).then_some((Known { vocabulary, words }, form))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(count: u32) -> Vec<u8> {
+        let line = |at: u32| format!("\tdevice_register(driver, {});\n", at.wrapping_mul(at) >> 3);
+        (0..count).flat_map(|at| line(at).into_bytes()).collect()
+    }
+
+    #[test]
+    fn text_is_told_and_what_is_none_is_not() {
+        let plain = text(3000);
+        let (known, form) = told(&plain).unwrap();
+        assert!(form.len() * 2 < plain.len());
+        assert_eq!(Telling::Own.form(&plain), Some(form));
+        assert_eq!(Telling::Plain.form(&plain), None);
+        let by = Telling::By(known.into());
+        let form = by.form(&plain[..1000]).unwrap();
+        assert!(form.len() < 500);
+        let mut state = 1u64;
+        let chance = |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        };
+        let noise: Vec<u8> = (0..50_000).map(chance).collect();
+        assert!(told(&noise).is_none() && told(&[]).is_none() && told(b"short\n").is_none());
+    }
+}

@@ -1,0 +1,201 @@
+//! Which words of a text are told, and telling it in them.
+//!
+//! Above: `words`, whose forms are made here. Invariant: what comes out depends on the text alone.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::{CODES, ITSELF, LEADS, WORD_LEN_MAX};
+
+/// Leads of words that are told by two bytes, at most.
+const PAIR_LEADS: usize = 8;
+/// A word that is told by two bytes comes so often at least: less often, a codec does as well without.
+const PAIRS_MIN: u32 = 16;
+/// And one that is told by one.
+const SINGLES_MIN: u32 = 8;
+/// Text has no more than one byte in so many that is none of ASCII.
+const OTHERS: usize = 32;
+
+/// What a byte is in a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Letter,
+    /// Part of a name, but not at its beginning.
+    Digit,
+    /// A mark of punctuation.
+    Mark,
+    Blank,
+    LineEnd,
+    Other,
+}
+
+const CLASSES: [Class; 256] = classes();
+
+const fn classes() -> [Class; 256] {
+    let (mut table, mut at) = ([Class::Other; 256], 0);
+    while at < 128 {
+        let byte = at as u8;
+        table[at] = match byte {
+            b'\n' => Class::LineEnd,
+            b' ' | b'\t' => Class::Blank,
+            b'0'..=b'9' => Class::Digit,
+            b'A'..=b'Z' | b'a'..=b'z' | b'_' => Class::Letter,
+            b'!'..=b'~' => Class::Mark,
+            _ => Class::Other,
+        };
+        at += 1;
+    }
+    table
+}
+
+const fn class(byte: u8) -> Class {
+    CLASSES[byte as usize]
+}
+
+/// Whether bytes are text as it can be told in words.
+#[must_use]
+pub fn is_text(bytes: &[u8]) -> bool {
+    let other = |byte: &&u8| class(**byte) == Class::Other && **byte != b'\r';
+    bytes.iter().filter(other).count() * OTHERS <= bytes.len()
+}
+
+/// Cuts the first word off: a name, a line's end and how the next one is indented, marks, or a byte that is none of
+/// these.
+fn cut(text: &[u8]) -> (&[u8], &[u8]) {
+    let Some(&first) = text.first() else { return (text, text) };
+    let more = |belongs: fn(Class) -> bool| {
+        let word = &text[1..text.len().min(WORD_LEN_MAX)];
+        1 + word.iter().take_while(|&&byte| belongs(class(byte))).count()
+    };
+    text.split_at(match class(first) {
+        Class::Letter => more(|class| matches!(class, Class::Letter | Class::Digit)),
+        Class::Mark => more(|class| class == Class::Mark),
+        Class::LineEnd => more(|class| class == Class::Blank),
+        Class::Digit | Class::Blank | Class::Other => 1,
+    })
+}
+
+/// A hash of short words.
+#[derive(Default)]
+struct Short(u64);
+
+impl Hasher for Short {
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 29
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
+type Table<K, V> = HashMap<K, V, BuildHasherDefault<Short>>;
+
+/// Words, and by what each is told.
+pub struct Vocabulary {
+    /// How a form with these words begins.
+    head: Vec<u8>,
+    /// One byte, or two: the second one is `None` then.
+    codes: Table<Vec<u8>, (u8, Option<u8>)>,
+}
+
+impl Vocabulary {
+    /// The words that are worth it in a text.
+    #[must_use]
+    pub fn of(text: &[u8]) -> Self {
+        let mut counts: Table<&[u8], u32> = Table::default();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (word, behind) = cut(rest);
+            rest = behind;
+            if word.len() > 1 {
+                *counts.entry(word).or_default() += 1;
+            }
+        }
+        let mut words: Vec<_> =
+            counts.into_iter().filter(|&(_, count)| count >= SINGLES_MIN).collect();
+        let gain = |code_len: usize| {
+            move |&(word, count): &(&[u8], u32)| {
+                (
+                    Reverse(word.len().saturating_sub(code_len) as u64 * u64::from(count)),
+                    word.to_vec(),
+                )
+            }
+        };
+        words.sort_by_cached_key(gain(1));
+        let mut pairs = words.split_off(words.len().min(LEADS - PAIR_LEADS));
+        pairs.retain(|&(word, count)| word.len() > 2 && count >= PAIRS_MIN);
+        pairs.sort_by_cached_key(gain(2));
+        pairs.truncate(PAIR_LEADS * 256);
+        Self::with(&words, &mut pairs)
+    }
+
+    /// That tells these words by one byte, and those by two.
+    fn with(singles: &[(&[u8], u32)], pairs: &mut [(&[u8], u32)]) -> Self {
+        // Within a lead all are about as frequent, and a codec likes them in order.
+        pairs.chunks_mut(256).for_each(|chunk| chunk.sort_unstable());
+        let all = || singles.iter().chain(&*pairs).map(|&(word, _)| word);
+        let count = (singles.len() + pairs.len()) as u16;
+        let mut head = vec![singles.len() as u8];
+        head.extend(count.to_le_bytes());
+        let mut codes = Table::default();
+        for (number, word) in all().enumerate() {
+            head.push(word.len() as u8);
+            head.extend_from_slice(word);
+            let code = match number.checked_sub(singles.len()) {
+                None => (CODES + number as u8, None),
+                Some(pair) => (CODES + (singles.len() + pair / 256) as u8, Some(pair as u8)),
+            };
+            codes.insert(word.to_vec(), code);
+        }
+        Self { head, codes }
+    }
+
+    /// The form of a text that has its words with it.
+    #[must_use]
+    pub fn form(&self, text: &[u8]) -> Vec<u8> {
+        let mut form = self.head.clone();
+        self.tell(text, &mut form);
+        form
+    }
+
+    /// The form of a text whose words are known from elsewhere.
+    #[must_use]
+    pub fn text(&self, text: &[u8]) -> Vec<u8> {
+        let mut form = Vec::with_capacity(text.len() / 2);
+        self.tell(text, &mut form);
+        form
+    }
+
+    fn tell(&self, mut text: &[u8], form: &mut Vec<u8>) {
+        while let Some(&first) = text.first() {
+            let (word, behind) = cut(text);
+            text = behind;
+            if word.len() > 1 {
+                match self.codes.get(word) {
+                    Some(&(code, None)) => form.push(code),
+                    Some(&(lead, Some(second))) => form.extend([lead, second]),
+                    // All of its bytes are below those of codes.
+                    None => form.extend_from_slice(word),
+                }
+            } else if first < CODES {
+                form.push(first);
+            } else {
+                form.extend([ITSELF, first]);
+            }
+        }
+    }
+}
