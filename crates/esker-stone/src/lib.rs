@@ -44,6 +44,7 @@ mod transform;
 pub mod tree;
 
 pub use check::{Hash, hash, hex};
+pub use codec::jpeg;
 pub use codec::{Codec, Encoder, Setting, Shape, Shared};
 pub use error::{Damage, Error, Result, Unsupported};
 pub use group::{ColumnHead, GroupHead, Measure, groups};

@@ -24,8 +24,10 @@ pub const XXH3: u32 = 1;
 
 /// The feature without which code in blocks would be taken for plain: its branches are told by where they go to.
 pub const BRANCHES: u64 = 1;
+/// The feature that says of pictures that some block is in a codec of their own.
+pub const PICTURES: u64 = 2;
 /// All features that are known here.
-const KNOWN: u64 = BRANCHES;
+const KNOWN: u64 = BRANCHES | PICTURES;
 
 /// The number of the segment with the roots.
 pub const ROOTS: u64 = 1;

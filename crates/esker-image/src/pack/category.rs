@@ -23,6 +23,8 @@ pub enum Category {
     Text,
     /// Code of programs and libraries.
     Code(Machine),
+    /// A strip of a picture of JPEG.
+    Picture,
 }
 
 /// Shorter units say too little about themselves.
@@ -44,7 +46,7 @@ const GAIN: usize = 50;
 
 impl Category {
     /// What users read of all, by their numbers.
-    pub const NAMES: [&str; 12] = [
+    pub const NAMES: [&str; 13] = [
         "usual",
         "compressed already",
         "sound in one channel",
@@ -57,6 +59,7 @@ impl Category {
         "code for ARM of 32 bits",
         "code for ARM of 64 bits",
         "code for RISC-V",
+        "pictures of JPEG",
     ];
 
     /// Those of which like is drawn to like, and whose blocks share bases.
@@ -84,6 +87,7 @@ impl Category {
             Self::Hot => 5,
             Self::Text => 6,
             Self::Code(machine) => 8 + machine as u32,
+            Self::Picture => 12,
         }
     }
 
@@ -110,6 +114,8 @@ impl Category {
             Self::Text if has_base && usual > TEXT_LEN => TEXT_LEN,
             // What came long before says little about sound, and a small block is quick to read.
             Self::Sound(_) if usual > SOUND_LEN => SOUND_LEN,
+            // Each strip is a block.
+            Self::Picture => 0,
             _ => usual,
         }
     }
@@ -119,7 +125,9 @@ impl Category {
     pub fn setting(self, usual: Setting) -> Setting {
         match self {
             // It is cheap, and finds what repeats by chance.
-            Self::Packed if !matches!(usual.codec, Codec::None | Codec::Lz4) => TRIAL,
+            Self::Packed | Self::Picture if !matches!(usual.codec, Codec::None | Codec::Lz4) => {
+                TRIAL
+            }
             // There is a lot of it, and it was compressed worse before.
             Self::Text if usual.codec == Codec::Zstd => {
                 Setting::new(Codec::Zstd, usual.level.min(TEXT_LEVEL))

@@ -15,9 +15,9 @@ use esker_stone::rows::extents::{Content, Extent};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::xattrs::Xattr;
-use esker_stone::superblock::{BRANCHES, DATA, Lens, ROOTS};
+use esker_stone::superblock::{BRANCHES, DATA, Lens, PICTURES, ROOTS};
 use esker_stone::tree::Writing;
-use esker_stone::{Hash, PageRef, Sealed, Superblock, hash};
+use esker_stone::{Codec, Hash, PageRef, Sealed, Superblock, hash};
 
 use super::category::Category;
 use super::data::{Data, Incoming, PIECE_LEN};
@@ -354,8 +354,11 @@ impl<W: Write + Seek> Packer<W> {
         let mut superblock = Superblock::new(lens, &page);
         if rows.iter().any(|row| row.transform.is_of_code()) {
             superblock.incompatible |= BRANCHES;
-            superblock.seal();
         }
+        if rows.iter().any(|row| row.codec == Codec::Jpeg) {
+            superblock.incompatible |= PICTURES;
+        }
+        superblock.seal();
         for part in [&trees.roots, &trees.tables, &trees.roots] {
             output.write_all(part)?;
         }
