@@ -10,8 +10,8 @@ use esker_image::{Depth, verify};
 use esker_stone::{Codec, Superblock, hex};
 
 use kit::{
-    PICTURES, Picture, open, options, pack, pack_files, pack_programs, pack_sounds, pack_streams,
-    pack_texts, picture,
+    PICTURES, Picture, open, options, pack, pack_files, pack_jpegs, pack_programs, pack_sounds,
+    pack_streams, pack_texts, picture,
 };
 
 /// Each golden image, how it was packed, and the name that it must have.
@@ -59,6 +59,10 @@ const PREDICTED: (&str, &str) =
 /// One with pictures that are made of text in others, and the name that it must have.
 const PICTURED: (&str, &str) =
     ("v1-pictures.esker", "076660d68093124076e742ea17482c4649424e7182e687aea25cd0b476881647");
+
+/// One with pictures of JPEG, and the name that it must have.
+const JPEG: (&str, &str) =
+    ("v1-jpeg.esker", "c7822c62e9fc43bceec7e614dc4d261137715f15632f7f67c4f1012034e6d47e");
 
 /// One whose blocks share bases, and the name that it must have.
 const SHARED: (&str, &str) =
@@ -142,5 +146,13 @@ fn an_old_image_with_code_is_read_as_it_was_written() {
 fn an_old_image_with_text_in_words_is_read_as_it_was_written() {
     let right = picture(&open(pack_texts(options(Codec::None, 0))).unwrap()).unwrap();
     let found = read(TOLD.0, TOLD.1, || pack_texts(options(Codec::Zstd, 19)));
+    assert!(found == right);
+}
+
+#[test]
+fn an_old_image_of_pictures_of_jpeg_is_read_as_it_was_written() {
+    let alone = Options { pictures: false, ..options(Codec::None, 0) };
+    let right = picture(&open(pack_jpegs(alone)).unwrap()).unwrap();
+    let found = read(JPEG.0, JPEG.1, || pack_jpegs(options(Codec::Zstd, 19)));
     assert!(found == right);
 }

@@ -1,4 +1,4 @@
-//! Hostile files, packed: whatever files of gzip, zip, PNG, packs of git, sound and programs say of themselves,
+//! Hostile files, packed: whatever files of gzip, zip, PNG, JPEG, packs of git, sound and programs say of themselves,
 //! packing them ends, takes no more memory than it may, and the image gives back what was packed, byte by byte.
 //!
 //! `ESKER_CASES` says how many images (200), `ESKER_SEED` with which to begin: a failure tells its own.
@@ -15,7 +15,7 @@ use esker_stone::Codec;
 use esker_stone::rows::extents::Piece;
 
 use kit::dice::{Dice, memory, number};
-use kit::{MACHINES, PICTURES, STREAMS, open, options, pack_files, picture, program, wave};
+use kit::{JPEGS, MACHINES, PICTURES, STREAMS, open, options, pack_files, picture, program, wave};
 
 /// Files of some hundred KiB, whose streams may have 48 MiB of text: more than this at any time is too much.
 const MEMORY_MAX: u64 = 400 << 20;
@@ -109,6 +109,7 @@ fn seeds() -> Vec<Vec<u8>> {
     // Sixteen million zeros: more than such a file may have, as many as it may, and one block that is too long.
     seeds.extend([gzip(&zeros(40, 1500), 8), gzip(&zeros(40, 1500), 300_000)]);
     seeds.push(gzip(&zeros(1, 3000), 300_000));
+    seeds.extend(JPEGS.map(|(_, bytes)| bytes.to_vec()));
     seeds.extend(MACHINES.map(|(_, number, transform)| program(number, transform, 0, 3000)));
     seeds.extend([pe(&seeds[seeds.len() - 1]), mach(&seeds[seeds.len() - 2])]);
     seeds

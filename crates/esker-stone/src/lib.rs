@@ -46,6 +46,7 @@ pub mod tree;
 mod words;
 
 pub use check::{Hash, hash, hex};
+pub use codec::jpeg;
 pub use codec::{Codec, Encoder, Setting, Shape, Shared};
 pub use error::{Damage, Error, Result, Unsupported};
 pub use group::{ColumnHead, GroupHead, Measure, groups};

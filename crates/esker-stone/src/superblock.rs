@@ -26,8 +26,10 @@ pub const XXH3: u32 = 1;
 pub const BRANCHES: u64 = 1;
 /// The feature without which blocks that are told in words would be taken for plain.
 pub const WORDS: u64 = 2;
+/// The feature that says of pictures that some block is in a codec of their own.
+pub const PICTURES: u64 = 4;
 /// All features that are known here.
-const KNOWN: u64 = BRANCHES | WORDS;
+const KNOWN: u64 = BRANCHES | WORDS | PICTURES;
 
 /// The number of the segment with the roots.
 pub const ROOTS: u64 = 1;

@@ -66,6 +66,10 @@ pub struct Making {
     /// and made again when read: all, none, or those up to a length [default: 12K at levels 5 and 6, true from 7 on]
     #[arg(long, value_name = "true|false|SIZE")]
     unpack: Option<String>,
+    /// Whether pictures of JPEG are stored as what is in their blocks, and their codes made again when read [default:
+    /// true from level 7 on]
+    #[arg(long, value_name = "true|false")]
+    pictures: Option<bool>,
 }
 
 /// What is taken in.
@@ -224,6 +228,7 @@ impl Making {
         if let Some(word) = &self.unpack {
             options.unpack = longest(word)?;
         }
+        options.pictures = self.pictures.unwrap_or(options.pictures);
         if let Some(page) = page {
             options.page_len = page as usize;
         }

@@ -27,6 +27,8 @@ pub enum Category {
     Words,
     /// Such text of streams that were unpacked.
     TextWords,
+    /// A strip of a picture of JPEG.
+    Picture,
 }
 
 /// Shorter units say too little about themselves.
@@ -48,7 +50,7 @@ const GAIN: usize = 50;
 
 impl Category {
     /// What users read of all, by their numbers.
-    pub const NAMES: [&str; 14] = [
+    pub const NAMES: [&str; 15] = [
         "usual",
         "compressed already",
         "sound in one channel",
@@ -63,6 +65,7 @@ impl Category {
         "code for RISC-V",
         "text",
         "text of streams of deflate",
+        "pictures of JPEG",
     ];
 
     /// Those of which like is drawn to like, and whose blocks share bases.
@@ -94,6 +97,7 @@ impl Category {
             Self::Code(machine) => 8 + machine as u32,
             Self::Words => 12,
             Self::TextWords => 13,
+            Self::Picture => 14,
         }
     }
 
@@ -120,6 +124,8 @@ impl Category {
             Self::Text | Self::TextWords if has_base && usual > TEXT_LEN => TEXT_LEN,
             // What came long before says little about sound, and a small block is quick to read.
             Self::Sound(_) if usual > SOUND_LEN => SOUND_LEN,
+            // Each strip is a block.
+            Self::Picture => 0,
             _ => usual,
         }
     }
@@ -129,7 +135,9 @@ impl Category {
     pub fn setting(self, usual: Setting) -> Setting {
         match self {
             // It is cheap, and finds what repeats by chance.
-            Self::Packed if !matches!(usual.codec, Codec::None | Codec::Lz4) => TRIAL,
+            Self::Packed | Self::Picture if !matches!(usual.codec, Codec::None | Codec::Lz4) => {
+                TRIAL
+            }
             // There is a lot of it, and it was compressed worse before.
             Self::Text | Self::TextWords if usual.codec == Codec::Zstd => {
                 Setting::new(Codec::Zstd, usual.level.min(TEXT_LEVEL))

@@ -5,11 +5,13 @@
 //! spool, unit by unit, and from there into blocks: in its order as it comes, or at the end in an order that puts like
 //! to like. Invariant: a unit that was placed is in a block that has been, or will be, given to the pool.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
 use esker_stone::check::{Hash, hash, hash_of_hashes};
 use esker_stone::deflate::Run;
+use esker_stone::jpeg::{Picture, Strip};
 use esker_stone::rows::extents::{BlockName, Piece};
 use esker_stone::superblock::DATA;
 use esker_stone::{Codec, Setting, Shared};
@@ -37,6 +39,12 @@ pub(super) const PIECE_LEN: usize = 1 << 20;
 /// Bytes beside streams that are kept with what makes these; more are stored as any other.
 const APART_MAX: usize = 1024;
 
+/// Bytes of a strip of a picture, in about, and the fewest of a picture that are worth a block.
+const PICTURE_LEN: usize = 256 << 10;
+const PICTURE_LEN_MIN: usize = 4 << 10;
+/// Bytes of the tables that strips of a picture share, in about.
+const STRIP_TABLES_LEN: usize = 1024;
+
 /// Everything about the bytes.
 pub(super) struct Data<W> {
     pool: Pool<W>,
@@ -62,6 +70,8 @@ pub(super) struct Data<W> {
     contents: Contents,
     /// Blocks that are made of text, if streams are unpacked.
     making: Option<Making>,
+    /// Strips of pictures, by their units, if they are looked for.
+    pictures: Option<HashMap<UnitId, Box<Strip>>>,
     threads: usize,
     /// What was chosen so far.
     choices: Choices,
@@ -78,11 +88,13 @@ struct Open {
     number: u32,
     plain: Vec<u8>,
     category: Category,
+    /// The strip of a picture that it is.
+    strip: Option<Box<Strip>>,
 }
 
 impl Default for Open {
     fn default() -> Self {
-        Self { number: 0, plain: Vec::new(), category: Category::Usual }
+        Self { number: 0, plain: Vec::new(), category: Category::Usual, strip: None }
     }
 }
 
@@ -148,6 +160,7 @@ impl<W: Write> Data<W> {
             places: Vec::new(),
             contents: Contents::default(),
             making: options.unpack.map(|_| Making::default()),
+            pictures: options.pictures.then(HashMap::new),
             threads,
             choices: Choices {
                 repeats: options.repeats,
@@ -165,7 +178,10 @@ impl<W: Write> Data<W> {
         let repeats = self.repeats.as_ref().map_or(0, Repeats::memory);
         let places = self.places.capacity() as u64 * 8;
         let making = self.making.as_ref().map_or(0, Making::memory);
+        let strip_len = size_of::<Strip>() + STRIP_TABLES_LEN;
+        let pictures = self.pictures.as_ref().map_or(0, |all| (all.len() * strip_len) as u64);
         making
+            + pictures
             + self.contents.memory()
             + self.spool.memory()
             + self.units.memory()
@@ -194,7 +210,7 @@ impl<W: Write> Data<W> {
             file.piece.extend_from_slice(now);
             bytes = rest;
             if file.piece.len() == most {
-                file.whole = !file.whole && self.may_unpack(file);
+                file.whole = !file.whole && (self.may_unpack(file) || self.may_be_picture(file));
                 if !file.whole {
                     self.cut_all(file)?;
                 }
@@ -207,6 +223,71 @@ impl<W: Write> Data<W> {
     fn may_unpack(&self, file: &Incoming) -> bool {
         let room = self.making.as_ref().is_some_and(Making::has_room);
         room && !file.text && file.said.is_none() && file.hashes.is_empty() && begins(&file.piece)
+    }
+
+    /// Whether a file may be a picture of which nothing was taken yet.
+    fn may_be_picture(&self, file: &Incoming) -> bool {
+        let first = !file.text && file.said.is_none() && file.hashes.is_empty();
+        self.pictures.is_some() && first && Picture::begins(&file.piece)
+    }
+
+    /// Takes a picture whose bytes are all at hand in strips, each of which becomes a block. `false`: there are none
+    /// that are worth it.
+    fn take_picture(&mut self, file: &mut Incoming) -> Result<bool> {
+        let pieces: Vec<_> = file.piece.chunks(PIECE_LEN).map(hash).collect();
+        let Some(picture) =
+            Picture::of(&file.piece).filter(|_| !self.contents.knows(&own_hash(&pieces)))
+        else {
+            return Ok(false);
+        };
+        let bytes = std::mem::take(&mut file.piece);
+        let strips = picture.strips(&bytes, PICTURE_LEN);
+        let found = strips.iter().map(|strip| strip.bytes.len()).sum::<usize>();
+        if found < PICTURE_LEN_MIN {
+            file.piece = bytes;
+            return Ok(false);
+        }
+        let mut at = 0;
+        for strip in strips {
+            self.beside(file, &bytes[at..strip.bytes.start])?;
+            at = strip.bytes.end;
+            self.take_strip(file, &bytes[strip.bytes.clone()], strip)?;
+        }
+        self.beside(file, &bytes[at..])?;
+        let starts = (0u64..).step_by(PIECE_LEN);
+        file.pieces.extend(pieces.iter().copied().zip(starts));
+        file.hashes = pieces;
+        Ok(true)
+    }
+
+    /// Takes a strip of a picture, or knows it from another one.
+    fn take_strip(&mut self, file: &mut Incoming, own: &[u8], strip: Strip) -> Result<()> {
+        let (name, len) = (hash(own), own.len() as u64);
+        if let Some(seen) = self.contents.seen(&name, len) {
+            self.saved += len;
+            seen.into_iter().for_each(|part| self.contents.join(&mut file.parts, part));
+            return Ok(());
+        }
+        file.pieces.push((name, file.parts.iter().map(|part| part.len).sum()));
+        let source = Source::Spool(self.spool.len());
+        self.spool.append(own)?;
+        self.units.push_whole(own, Category::Picture);
+        let unit = self.units.count() as UnitId - 1;
+        self.pictures.iter_mut().for_each(|all| {
+            all.insert(unit, Box::new(strip.clone()));
+        });
+        self.contents.join(&mut file.parts, Part { len, source });
+        self.place_some()
+    }
+
+    /// Takes bytes of a file that lie beside what was found in it.
+    fn beside(&mut self, file: &mut Incoming, bytes: &[u8]) -> Result<()> {
+        for piece in bytes.chunks(PIECE_LEN) {
+            file.piece.extend_from_slice(piece);
+            self.take(file)?;
+            file.piece.clear();
+        }
+        Ok(())
     }
 
     /// Ends the bytes at hand, which may be more than a piece.
@@ -294,12 +375,7 @@ impl<W: Write> Data<W> {
             }
             return Ok(());
         }
-        for piece in bytes.chunks(PIECE_LEN) {
-            file.piece.extend_from_slice(piece);
-            self.take(file)?;
-            file.piece.clear();
-        }
-        Ok(())
+        self.beside(file, bytes)
     }
 
     /// A hole in a file.
@@ -472,6 +548,7 @@ impl<W: Write> Data<W> {
         if open.plain.is_empty() {
             open.number = self.begun;
             open.category = category;
+            open.strip = self.pictures.as_mut().and_then(|all| all.remove(&unit));
             self.begun += 1;
         }
         let offset = self.units.place(unit, open.plain.len());
@@ -487,7 +564,7 @@ impl<W: Write> Data<W> {
 
     /// The same, told as `own` says, if that says something.
     fn close_told(&mut self, category: usize, own: Option<Telling>) -> Result<()> {
-        let Open { number, plain, category } = std::mem::take(&mut self.open[category]);
+        let Open { number, plain, category, strip } = std::mem::take(&mut self.open[category]);
         if plain.is_empty() {
             return Ok(());
         }
@@ -509,6 +586,7 @@ impl<W: Write> Data<W> {
             base,
             telling,
             makes: None,
+            strip,
         })
     }
 
@@ -575,7 +653,9 @@ impl<W: Write> Data<W> {
 
     /// Ends a file: the number of its content, its size, and how much of it is data.
     pub fn finish_file(&mut self, mut file: Incoming) -> Result<(u32, u64, u64)> {
-        if !self.may_unpack(&file) || !self.unpack(&mut file)? {
+        let taken = (self.may_unpack(&file) && self.unpack(&mut file)?)
+            || (self.may_be_picture(&file) && self.take_picture(&mut file)?);
+        if !taken {
             self.cut_all(&mut file)?;
         }
         self.units.end_file();
@@ -638,6 +718,7 @@ impl<W: Write> Data<W> {
                 base: None,
                 telling: Telling::Plain,
                 makes,
+                strip: None,
             })?;
         }
         Ok(())

@@ -84,7 +84,7 @@ pub struct CategoryUse {
     pub name: &'static str,
     /// How many there are.
     pub blocks: u64,
-    /// How many are stored as what a prediction was wrong by.
+    /// How many are stored as what a prediction was wrong by: sound, and pictures.
     pub predicted: u64,
     /// How many are stored with branches told by where they go to.
     pub filtered: u64,
@@ -112,7 +112,7 @@ pub(super) fn categories(rows: &[BlockRow]) -> Vec<CategoryUse> {
         let number = usize::try_from(row.category).ok().filter(|&number| number < all.len());
         let own = &mut all[number.unwrap_or(0)];
         own.blocks += 1;
-        own.predicted += u64::from(row.codec == Codec::Pcm);
+        own.predicted += u64::from(!row.codec.is_for_anything());
         own.filtered += u64::from(row.transform.is_of_code());
         own.raw += u64::from(row.codec == Codec::None);
         own.plain += u64::from(row.plain);

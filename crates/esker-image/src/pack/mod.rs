@@ -82,6 +82,8 @@ pub struct Options {
     pub words: bool,
     /// The longest stream of deflate that is stored as its text; none: none is.
     pub unpack: Option<usize>,
+    /// Whether pictures of JPEG are stored as what is in their blocks.
+    pub pictures: bool,
     /// Plain bytes of a page, in about.
     pub page_len: usize,
     /// Which times are kept.
@@ -144,6 +146,9 @@ const ORDERED_LEN: usize = 8 << 20;
 const UNPACK_SHORT: usize = 5;
 const UNPACK_ALL: usize = 7;
 
+/// From this level on pictures are stored as what is in their blocks, which takes long to read.
+const PICTURES: usize = 7;
+
 /// The level that is taken if none is given.
 pub const LEVEL: usize = 6;
 
@@ -170,6 +175,7 @@ impl Options {
                 UNPACK_SHORT..UNPACK_ALL => Some(unpack::SHORT_MAX),
                 _ => Some(usize::MAX),
             },
+            pictures: level >= PICTURES,
             page_len: PAGE_LEN,
             times: Times::Content,
             threads,

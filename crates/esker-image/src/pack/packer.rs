@@ -15,9 +15,9 @@ use esker_stone::rows::extents::{Content, Extent};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::xattrs::Xattr;
-use esker_stone::superblock::{BRANCHES, DATA, Lens, ROOTS, WORDS};
+use esker_stone::superblock::{BRANCHES, DATA, Lens, PICTURES, ROOTS, WORDS};
 use esker_stone::tree::Writing;
-use esker_stone::{Hash, PageRef, Sealed, Superblock, hash};
+use esker_stone::{Codec, Hash, PageRef, Sealed, Superblock, hash};
 
 use super::category::Category;
 use super::data::{Data, Incoming, PIECE_LEN};
@@ -357,6 +357,7 @@ impl<W: Write + Seek> Packer<W> {
         let mut superblock = Superblock::new(lens, &page);
         for (feature, needed) in [
             (BRANCHES, rows.iter().any(|row| row.transform.is_of_code())),
+            (PICTURES, rows.iter().any(|row| row.codec == Codec::Jpeg)),
             (WORDS, rows.iter().any(|row| row.words > 0)),
         ] {
             superblock.incompatible |= if needed { feature } else { 0 };

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use esker_stone::check::{Hash, hash};
+use esker_stone::jpeg::Strip;
 use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
 use esker_stone::superblock::DATA;
@@ -19,6 +20,9 @@ use super::category::{Category, TRIAL};
 use super::code;
 use super::telling::Telling;
 use super::{Error, Result};
+
+/// A strip of a picture that is not smaller by one part in so many is not worth what reading it costs.
+const PICTURE_GAIN: usize = 25;
 
 /// A block to compress.
 pub(super) struct Job {
@@ -31,6 +35,8 @@ pub(super) struct Job {
     pub telling: Telling,
     /// The bytes are a recipe: length and hash of what it makes.
     pub makes: Option<(u32, Hash)>,
+    /// The bytes are a strip of a picture.
+    pub strip: Option<Box<Strip>>,
 }
 
 /// A block that was compressed.
@@ -69,14 +75,24 @@ fn predicted(plain: &[u8], shape: Shape) -> Option<(Codec, Vec<u8>)> {
     (stored.len() < trial && right).then_some((codec, stored))
 }
 
+/// A strip of a picture in a codec of its own, if that saves enough and comes out as it went in.
+fn pictured(plain: &[u8], strip: &Strip) -> Option<(Codec, Vec<u8>)> {
+    let stored = strip.encode(plain)?;
+    let mut again = vec![0; plain.len()];
+    let right = Codec::Jpeg.decode(&stored, &[], &mut again).is_ok() && again == plain;
+    (stored.len() + plain.len() / PICTURE_GAIN < plain.len() && right)
+        .then_some((Codec::Jpeg, stored))
+}
+
 fn compress(encoder: &mut Encoder, slot: u32, mut job: Job) -> Done {
     let plain_hash = job.makes.map_or_else(|| hash(&job.plain), |(_, hash)| hash);
     let transform = match (job.category, &job.base) {
         (Category::Code(machine), None) => code::filter(&mut job.plain, machine),
         _ => Transform::None,
     };
-    let sound = match job.category {
-        Category::Sound(shape) => predicted(&job.plain, shape),
+    let own = match (job.category, &job.strip) {
+        (Category::Sound(shape), _) => predicted(&job.plain, shape),
+        (_, Some(strip)) => pictured(&job.plain, strip),
         _ => None,
     };
     let (mut form, mut base) = (job.telling.form(&job.plain), job.base.as_ref());
@@ -85,8 +101,8 @@ fn compress(encoder: &mut Encoder, slot: u32, mut job: Job) -> Done {
         base = None;
     }
     let bytes = form.as_deref().unwrap_or(&job.plain);
-    let mut coded = match (sound, base) {
-        (Some(sound), _) => Ok(sound),
+    let mut coded = match (own, base) {
+        (Some(own), _) => Ok(own),
         (None, Some((_, base))) => encoder.encode(bytes, base),
         (None, None) => job.setting.encode(bytes, &[]),
     };

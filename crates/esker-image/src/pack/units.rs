@@ -111,6 +111,16 @@ impl Units {
         }
     }
 
+    /// Bytes of the spool that are one unit, however long they are.
+    pub fn push_whole(&mut self, bytes: &[u8], said: Category) {
+        self.close();
+        self.said = Some(said);
+        self.starts.push(self.end);
+        self.phases.push(0);
+        self.end += bytes.len() as u64;
+        self.categories.push(said);
+    }
+
     /// A file ends here.
     pub fn end_file(&mut self) {
         let own = self.said.is_some_and(|said| said != Category::Text);

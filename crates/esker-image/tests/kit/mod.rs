@@ -59,6 +59,7 @@ pub fn options(codec: Codec, level: i32) -> Options {
         alike: true,
         unpack: Some(usize::MAX),
         words: true,
+        pictures: true,
         sharing: Some(Sharing { base_len: 32 << 10, group_len: 256 << 10 }),
         page_len: 512,
         times: Times::All,
@@ -284,6 +285,32 @@ pub const PICTURES: [(&str, &[u8]); 2] = [
     ("whole.png", include_bytes!("../streams/whole.png")),
     ("chunks.png", include_bytes!("../streams/chunks.png")),
 ];
+
+/// Pictures of JPEG, by name; the last one comes in steps.
+pub const JPEGS: [(&str, &[u8]); 6] = [
+    ("colour.jpg", include_bytes!("../pictures/colour.jpg")),
+    ("grey.jpg", include_bytes!("../pictures/grey.jpg")),
+    ("marked.jpg", include_bytes!("../pictures/marked.jpg")),
+    ("wide.jpg", include_bytes!("../pictures/wide.jpg")),
+    ("print.jpg", include_bytes!("../pictures/print.jpg")),
+    ("steps.jpg", include_bytes!("../pictures/steps.jpg")),
+];
+
+/// An image of pictures, whole and damaged.
+pub fn pack_jpegs(options: Options) -> Vec<u8> {
+    let [(_, colour), (_, grey), (_, marked), ..] = JPEGS;
+    let mut wrong = marked.to_vec();
+    wrong[marked.len() * 3 / 4] ^= 0x10;
+    let tail = [grey, &noise(8, 3000)].concat();
+    let own = [
+        ("again.jpg", colour),
+        ("cut short.jpg", &colour[..colour.len() * 3 / 4]),
+        ("damaged.jpg", &wrong),
+        ("head.jpg", &colour[..700]),
+        ("tail.jpg", &tail),
+    ];
+    pack_files(options, JPEGS.into_iter().chain(own))
+}
 
 /// An image of these files.
 pub fn pack_files<'a>(

@@ -5,6 +5,7 @@
 //! the format, and answers damage with an error; a base only ever reaches a codec that takes one.
 
 mod brotli;
+pub mod jpeg;
 mod lz4;
 mod pcm;
 mod shared;
@@ -33,6 +34,8 @@ pub enum Codec {
     Brotli,
     /// Sound, by linear prediction: its level is how samples lie in the bytes, a [`Shape`].
     Pcm,
+    /// Scans of pictures of JPEG, by what is likely in their blocks. [`jpeg::Strip`] encodes.
+    Jpeg,
 }
 
 /// A codec and how hard it tries.
@@ -132,8 +135,8 @@ pub(crate) fn through(error: Error) -> std::io::Error {
 
 impl Codec {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::None, Self::Lz4, Self::Zstd, Self::Xz, Self::Brotli, Self::Pcm];
+    pub const ALL: [Self; 7] =
+        [Self::None, Self::Lz4, Self::Zstd, Self::Xz, Self::Brotli, Self::Pcm, Self::Jpeg];
 
     /// The number at rest.
     #[must_use]
@@ -160,14 +163,21 @@ impl Codec {
             Self::Xz => "xz",
             Self::Brotli => "brotli",
             Self::Pcm => "pcm",
+            Self::Jpeg => "jpeg",
         }
     }
 
-    /// The codec of this name, but for that of sound: it is for nothing else.
+    /// The codec of this name, but for those of sound and of pictures: they are for nothing else.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let name = if name == "lzma" { "xz" } else { name };
-        Self::ALL.into_iter().find(|codec| codec.name() == name && *codec != Self::Pcm)
+        Self::ALL.into_iter().find(|codec| codec.name() == name && codec.is_for_anything())
+    }
+
+    /// Whether it is for bytes of any kind.
+    #[must_use]
+    pub const fn is_for_anything(self) -> bool {
+        !matches!(self, Self::Pcm | Self::Jpeg)
     }
 
     /// Whether a base may help it.
@@ -190,6 +200,7 @@ impl Codec {
             Self::Xz => &xz::Xz,
             Self::Brotli => &brotli::Brotli,
             Self::Pcm => &pcm::Pcm,
+            Self::Jpeg => &jpeg::Jpeg,
         }
     }
 

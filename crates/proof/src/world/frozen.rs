@@ -68,6 +68,7 @@ pub fn pack(model: &Model, codec: Setting) -> Result<Vec<u8>, String> {
         alike: true,
         unpack: Some(usize::MAX),
         words: true,
+        pictures: true,
         sharing: Some(Sharing { base_len: BLOCK_LEN, group_len: 4 * BLOCK_LEN }),
         page_len: PAGE_LEN,
         times: Times::All,
