@@ -128,6 +128,8 @@ fn what_was_chosen_is_told() {
         "1 predicted",
         "code for x86: 1 block",
         "1 with branches told by where they go to",
+        "text: 1 block",
+        "0 told in words",
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }

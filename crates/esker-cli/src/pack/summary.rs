@@ -103,7 +103,7 @@ pub fn explained(packed: &Packed) -> String {
     for part in &own.categories {
         text += &format!(
             "\n  {}: {} blocks, {} became {} (1 : {:.1}); {} predicted, {} with branches told \
-             by where they go to, {} stored as they are",
+             by where they go to, {} told in words, {} stored as they are",
             part.name,
             part.blocks,
             size_shown(part.plain),
@@ -111,6 +111,7 @@ pub fn explained(packed: &Packed) -> String {
             ratio(part.plain, part.stored),
             part.predicted,
             part.filtered,
+            part.told,
             part.raw,
         );
     }
@@ -131,6 +132,7 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
             "blocks": blocks,
             "predicted": predicted,
             "filtered": filtered,
+            "told": part.told,
             "raw": part.raw,
             "bytes": part.plain,
             "stored": part.stored,

@@ -88,6 +88,8 @@ pub struct CategoryUse {
     pub predicted: u64,
     /// How many are stored with branches told by where they go to.
     pub filtered: u64,
+    /// How many are told in words.
+    pub told: u64,
     /// How many no codec made smaller.
     pub raw: u64,
     /// Their bytes.
@@ -103,6 +105,7 @@ pub(super) fn categories(rows: &[BlockRow]) -> Vec<CategoryUse> {
         blocks: 0,
         predicted: 0,
         filtered: 0,
+        told: 0,
         raw: 0,
         plain: 0,
         stored: 0,
@@ -114,6 +117,7 @@ pub(super) fn categories(rows: &[BlockRow]) -> Vec<CategoryUse> {
         own.blocks += 1;
         own.predicted += u64::from(!row.codec.is_for_anything());
         own.filtered += u64::from(row.transform.is_of_code());
+        own.told += u64::from(row.words > 0);
         own.raw += u64::from(row.codec == Codec::None);
         own.plain += u64::from(row.plain);
         own.stored += u64::from(row.stored);

@@ -196,11 +196,8 @@ impl<W: Write> Pool<W> {
         let slot = self.next_slot;
         self.next_slot = slot.checked_add(1).ok_or(Error::Tree(esker::Error::NoSpace))?;
         self.under_way += 1;
-        let sent = self.jobs.as_ref().map(|jobs| jobs.send((slot, job)));
-        match sent {
-            Some(Ok(())) => Ok(()),
-            _ => Err(Error::Stopped),
-        }
+        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send((slot, job)).is_ok());
+        if sent { Ok(()) } else { Err(Error::Stopped) }
     }
 
     /// Waits for one block, and writes what can be written.

@@ -1,7 +1,7 @@
 //! Text told in words, if a trial says that it pays.
 //!
-//! Above: `data`, `pool`. Below: the words of esker-stone. Invariant: a form has been proven to be read as the bytes that
-//! it was made of.
+//! Above: `data`, `pool`. Below: the words of esker-stone. Invariant: a form has been proven to be read as the bytes
+//! that it was made of.
 
 use std::sync::Arc;
 

@@ -103,6 +103,16 @@ impl BlockRow {
         self.stored == 0 && self.plain > 0
     }
 
+    /// Whether it keeps to the limits, and is told in one way alone.
+    fn is_possible(&self) -> bool {
+        let one_way = self.recipe == 0 && self.transform == Transform::None;
+        self.plain as usize <= BLOCK_LEN_MAX
+            && self.stored as usize <= BLOCK_STORED_LEN_MAX
+            && self.recipe as usize <= RECIPE_LEN_MAX
+            && self.words as usize <= BLOCK_LEN_MAX
+            && (self.words == 0 || one_way)
+    }
+
     /// What the checksums cover besides the bytes.
     #[must_use]
     pub const fn covered(name: BlockName) -> Covered {
@@ -268,17 +278,7 @@ impl Blocks {
         if !checksums.is_empty() {
             return Err(Damage::Column.into());
         }
-        let in_bounds = |row: &BlockRow| {
-            row.plain as usize <= BLOCK_LEN_MAX
-                && row.stored as usize <= BLOCK_STORED_LEN_MAX
-                && row.recipe as usize <= RECIPE_LEN_MAX
-                && row.words as usize <= BLOCK_LEN_MAX
-        };
-        // What is told in words is nothing else besides.
-        let one_form = |row: &BlockRow| {
-            row.words == 0 || (row.recipe == 0 && row.transform == Transform::None)
-        };
-        if !rows.iter().all(|row| in_bounds(row) && one_form(row)) {
+        if !rows.iter().all(BlockRow::is_possible) {
             return Err(Damage::Range.into());
         }
         Ok(Self { segment: group.number(SEGMENT)?, slots: slot_numbers, rows })
