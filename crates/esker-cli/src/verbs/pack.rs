@@ -44,7 +44,7 @@ small to read and know what large ones would; at other levels they are alone. Wh
 already is found out and stored; from level 2 on WAVE and AIFF sound is predicted. At levels 4 and
 7 to 9 code in ELF, PE and Mach-O files lies apart, and calls are told by what they call. From level
 5 on, what is in files of gzip, zip and PNG and in packs of git is stored as text, and they are made
-of it again bit by bit.
+of it again bit by bit. From level 7 on, so are pictures of JPEG of what is in their blocks.
 
 Patterns of --exclude, --include and --filter are those of rsync(1): the first that matches decides;
 * and ? stop at a /, ** does not; x/*** is x and all that is in it; a / in front means the top of

@@ -114,6 +114,7 @@ impl<'a> Decoder<'a> {
         Ok(own)
     }
 
+    #[cold]
     fn load(&mut self) -> Result<bool> {
         let count = self.source.read(&mut self.buffer[..]).map_err(|error| undecodable(&error))?;
         self.ready = 0..count;

@@ -20,13 +20,12 @@ impl Groups {
         Self { slots: groups.map(|count| vec![Slot::NEW; count * len]), len }
     }
 
-    /// The chances at a place of three groups.
+    /// Three groups of chances.
     #[inline(always)]
-    fn at(&mut self, contexts: Contexts, place: usize) -> [&mut Slot; 3] {
-        let [one, two, three] = &mut self.slots;
-        let [first, second, third] = contexts;
-        let at = |context: usize| context * self.len + place;
-        [&mut one[at(first)], &mut two[at(second)], &mut three[at(third)]]
+    fn of(&mut self, contexts: Contexts) -> [&mut [Slot]; 3] {
+        let ([one, two, three], [first, second, third]) = (&mut self.slots, contexts);
+        let own = |context: usize| context * self.len..(context + 1) * self.len;
+        [&mut one[own(first)], &mut two[own(second)], &mut three[own(third)]]
     }
 }
 
@@ -52,8 +51,9 @@ impl Counts {
         number: usize,
     ) -> Result<usize> {
         let mut node = 1;
+        let [one, two, three] = self.groups.of(contexts);
         for bit in (0..self.bits).rev() {
-            let slots = self.groups.at(contexts, node);
+            let slots = [&mut one[node], &mut two[node], &mut three[node]];
             let found =
                 learning.mixed(coder, slots, &mut self.weights[node], number >> bit & 1 == 1)?;
             node = node << 1 | usize::from(found);
@@ -106,10 +106,10 @@ impl Numbers {
         let whole = number.unsigned_abs();
         let own = (u32::BITS - whole.leading_zeros()) as usize;
         let mut bits = 0;
-        while bits < self.bits {
-            let slots = self.groups.at(asked.contexts, bits);
-            let weights = &mut self.weights[asked.weights * self.bits + bits];
-            if !learning.mixed(coder, slots, weights, own > bits)? {
+        let [one, two, three] = self.groups.of(asked.contexts);
+        let weights = &mut self.weights[asked.weights * self.bits..(asked.weights + 1) * self.bits];
+        for (((one, two), three), weights) in one.iter_mut().zip(two).zip(three).zip(weights) {
+            if !learning.mixed(coder, [one, two, three], weights, own > bits)? {
                 break;
             }
             bits += 1;
