@@ -8,7 +8,8 @@
 #   versions   12 wheels of numpy from PyPI, each unpacked in a directory of its own: 718.7 MB
 #   source     parts of Debian's linux-source-6.1 6.1.192-2: 187.5 MB
 #   mixed      parts of /usr of a Debian 12 with programs, documentation, pictures and sounds: about 530 MB (as root)
-#   samples    about 60 MB of each of these, for quick trials
+#   media      prose and media: books, dictionaries, pictures and sounds of Debian 12 packages: 427.9 MB
+#   samples    about 60 MB of each of the first three, for quick trials
 #
 # all of them where none is given. Each appears as DIR/NAME (the samples as DIR/NAME-sample), whole or not at all; what
 # is there stays. Modification times are those of the archives. Ends with a table: set, files, bytes, and a hash of
@@ -22,7 +23,7 @@ die() { printf 'bench-pack-data: %s\n' "$*" >&2; exit 2; }
 mkdir -p "$1"
 dir=$(cd "$1" && pwd -P)
 shift
-[ $# -gt 0 ] || set -- versions source mixed samples
+[ $# -gt 0 ] || set -- versions source mixed media samples
 sources=${ESKER_SOURCES:-$dir/downloads}
 mkdir -p "$sources"
 work=$(mktemp -d "$dir/.making-XXXXXX")
@@ -38,6 +39,12 @@ mixed_parts=(bin lib/python3.11)
 for part in doc locale fonts backgrounds asterisk games perl man sounds info zoneinfo i18n; do
     mixed_parts+=("share/$part")
 done
+
+# Books in many languages, a dictionary and sayings; photographs, speech, samples of instruments, and the pictures, models
+# and music of a game.
+media=(debian-handbook=11.20220922 installation-guide-amd64=20230508+deb12u1 bible-kjv-text=4.38
+    dict-gcide=0.48.5+nmu2 fortunes-de=0.35-1 gnome-backgrounds=43.1-1 mate-backgrounds=1.26.0-1
+    asterisk-core-sounds-en-wav=1.6.1-1 sonic-pi-samples=3.2.2~repack-8 extremetuxracer-data=0.8.2-1)
 
 # Python's zipfile keeps neither modes nor times; unzip may be missing: so it is told to.
 unwheel() {
@@ -91,6 +98,19 @@ make_mixed() {
     done
 }
 
+make_media() {
+    local package deb
+    for package in "${media[@]}"; do
+        deb=$sources/${package%%=*}_${package#*=}_all.deb
+        [ -e "$deb" ] || (cd "$sources" && apt-get -qq download "$package")
+        mkdir -p "$work/deb" "$1"
+        dpkg-deb -x "$deb" "$work/deb"
+        # A package's directories stand side by side: what lies in the same place in two of them stays apart.
+        mv "$work/deb/usr" "$1/${package%%=*}"
+        rm -rf "$work/deb"
+    done
+}
+
 # sample FROM TO EVERY: each EVERYth directory that holds files, and all that is in it but further directories.
 sample() {
     (cd "$1" && find . -type f -printf '%h\n' | LC_ALL=C sort -u | awk -v n="$3" 'NR % n == 0' |
@@ -124,7 +144,7 @@ row() {
 
 for name in "$@"; do
     case $name in
-    versions | source | mixed)
+    versions | source | mixed | media)
         [ -d "$dir/$name" ] || { "make_$name" "$work/$name" && mv "$work/$name" "$dir/$name"; }
         row "$dir/$name" ;;
     samples)

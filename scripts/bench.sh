@@ -115,10 +115,10 @@ for name in "$@"; do
         packs)
             data=${ESKER_DATA:-target/data}
             mkdir -p "$data/images"
-            scripts/bench-pack-data.sh "$data" versions source mixed
+            scripts/bench-pack-data.sh "$data" versions source mixed media
             # DwarFS 0.15.3 is in no registry: its bytes are exact, its CPU seconds those of another machine, told as
             # shares of what zstd took there.
-            "$target/release/esker" bench pack "$data"/{versions,source,mixed} --images "$data/images" \
+            "$target/release/esker" bench pack "$data"/{versions,source,mixed,media} --images "$data/images" \
                 --scratch "$data" --rounds "${ESKER_ROUNDS:-3}" --svg docs/packs.svg --markdown "$page" \
                 --title "Trees, packed" \
                 --given 'versions:DwarFS -l7=33573384,0.693*zstd-long:19' \
