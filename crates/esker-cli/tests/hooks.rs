@@ -80,6 +80,9 @@ fn files_come_in_the_order_that_was_given() {
     done(&esker(["repack", text(&right), "-o", text(&hot), "-l", "0", "--hot", text(&list)]));
     assert_eq!(done(&esker(["diff", text(&right), text(&hot)])), "");
     assert!(place(&hot, &tree, "09") < place(&hot, &tree, "00"));
+    // Its own order is told as such.
+    let told = done(&pack(&tree, &image, &["--order-by", program, "--explain"]));
+    assert!(told.contains("units in the order in which they came"), "{told}");
 }
 
 #[test]
@@ -94,6 +97,8 @@ fn what_makes_no_sense_stops_or_is_passed_over() {
         (["--order-by", "echo '{\"path\":\"../x\"}'"], "there is no such path"),
         (["--order-by", "echo '{}'"], "it names nothing"),
         (["--filter-by", "echo '{\"id\":1,\"take\":7}'"], "neither true nor false"),
+        (["--filter-by", "yes"], "answered `y`: it is no JSON"),
+        (["--order-by", "yes '{\"id\":1}'"], "answered `{\"id\":1}`: that is more than was asked"),
         (["--filter-by", "exit 9"], "failed with status 9"),
         (["--filter-by", "sleep 1000"], "said nothing for 1 seconds"),
         (["--order", &explicit], "names what is not there: no/such"),
