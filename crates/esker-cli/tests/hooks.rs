@@ -272,3 +272,47 @@ fn what_is_read_of_a_mount_is_told() {
     let bad = esker(["mount", "--profile", text(&profile), "mem:", text(&dir)]);
     assert_eq!(bad.status.code(), Some(2), "{}", errors(&bad));
 }
+
+#[test]
+fn a_kind_of_data_is_treated_in_its_own_way() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    let words: String = (0..90_000).map(|number| format!("{} ", number % 997)).collect();
+    fs::write(tree.join("words"), words).unwrap();
+    let right = scratch.path("right.esker");
+    done(&esker(["pack", text(&tree), "-o", text(&right), "--repeats", "0"]));
+    let made = |more: &[&str]| {
+        let all = ["pack", text(&tree), "-o", text(&image), "--force", "--repeats", "0"];
+        done(&esker([&all[..], more].concat()));
+        assert_eq!(done(&esker(["diff", text(&right), text(&image)])), "", "{more:?}");
+        assert!(done(&esker(["check", "--full", text(&image)])).contains("is whole"), "{more:?}");
+        let told = done(&esker(["info", "--json", text(&image)]));
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        ["size", "blocks", "largest_block"].map(|key| told[key].as_u64().unwrap())
+    };
+    let [size, blocks, _] = made(&[]);
+    // Only the words are usual: the rest is noise, and stays what it was.
+    let [plain, ..] = made(&["--category", "usual:codec=none"]);
+    assert!(plain > size + 100_000, "{plain} and {size}");
+    let [_, many, _] = made(&["--category", "packed:block=64K"]);
+    assert!(many >= blocks + 8, "{many} and {blocks}");
+    let [xz, _, largest] = made(&["--category", "usual:codec=xz:9,block=64K,order=path"]);
+    assert!(xz < plain && largest > 64 << 10, "{xz}, {largest}");
+    let both = ["--category", "usual:block=64K", "--category", "packed:block=64K"];
+    let [_, _, largest] = made(&both);
+    assert!(largest <= 4 << 20, "a base stays as it was: {largest}");
+    for (wrong, why) in [
+        ("usual", "it says nothing"),
+        ("verse:block=1M", "kinds are usual, packed, sound"),
+        ("usual:block=1K", "give 64.0 KiB"),
+        ("usual:codec=gzip", "known are none, lz4"),
+        ("usual:order=size", "known are codec="),
+        ("usual:", "known are codec="),
+    ] {
+        let refused = pack(&tree, &image, &["--category", wrong]);
+        assert_eq!(refused.status.code(), Some(2), "{wrong}");
+        assert!(errors(&refused).contains(why), "{wrong}: {}", errors(&refused));
+    }
+    let refused = pack(&tree, &image, &["--category", "usual:order=alike"]);
+    assert!(errors(&refused).contains("at this level"), "{}", errors(&refused));
+}

@@ -21,6 +21,7 @@ use super::explain::Choices;
 use super::groups::{Group, groups};
 use super::made::Making;
 use super::order::grown;
+use super::own::Owns;
 use super::pool::{Job, Pool, Written};
 use super::program::{self, Code};
 use super::repeats::{Repeats, Stretch};
@@ -41,6 +42,7 @@ pub(super) struct Data<W> {
     pool: Pool<W>,
     setting: Setting,
     block_len: usize,
+    owns: Owns,
     alike: bool,
     sharing: Option<Sharing>,
     /// What the usual blocks of the group at hand may refer to, and its slot.
@@ -130,6 +132,7 @@ impl<W: Write> Data<W> {
             pool: Pool::start(threads, room, output)?,
             setting: options.data,
             block_len: options.block_len,
+            owns: options.owns,
             alike: options.alike,
             sharing: options.sharing.filter(|_| options.data.codec.takes_base()),
             shared: None,
@@ -441,6 +444,22 @@ impl<W: Write> Data<W> {
         Ok(())
     }
 
+    /// How blocks of a category are compressed.
+    fn setting_of(&self, category: Category) -> Setting {
+        self.owns.of(category).setting.unwrap_or_else(|| category.setting(self.setting))
+    }
+
+    /// Most bytes of one.
+    fn block_len_of(&self, category: Category) -> usize {
+        let usual = || category.block_len(self.block_len, self.shared.is_some());
+        self.owns.of(category).block_len.unwrap_or_else(usual)
+    }
+
+    /// Whether like is drawn to like in it.
+    const fn is_drawn(&self, category: Category) -> bool {
+        category.is_drawn() && !self.owns.of(category).in_order
+    }
+
     /// Puts a unit into the block at hand of its category, or the next one.
     fn place(&mut self, unit: UnitId) -> Result<(u32, u32)> {
         let (start, end) = self.units.range(unit);
@@ -451,7 +470,7 @@ impl<W: Write> Data<W> {
         }
         let open = &self.open[category.number() as usize];
         let filled = self.units.place(unit, open.plain.len());
-        let block_len = category.block_len(self.block_len, self.shared.is_some());
+        let block_len = self.block_len_of(category);
         if filled + len > block_len || open.category != category {
             self.close(category)?;
         }
@@ -489,14 +508,9 @@ impl<W: Write> Data<W> {
         let number = number as usize;
         self.slots.resize(self.slots.len().max(number + 1), 0);
         self.slots[number] = self.pool.next_slot();
-        let base = self.shared.clone().filter(|_| category.is_drawn());
-        self.pool.push(Job {
-            plain,
-            setting: category.setting(self.setting),
-            category,
-            base,
-            makes: None,
-        })
+        let (base, setting) = (self.shared.clone(), self.setting_of(category));
+        let base = base.filter(|_| self.is_drawn(category) && setting.codec.takes_base());
+        self.pool.push(Job { plain, setting, category, base, makes: None })
     }
 
     /// Gives the block at hand to the pool as what those behind it may refer to.
@@ -504,7 +518,7 @@ impl<W: Write> Data<W> {
         self.shared = None;
         let plain = self.open[category.number() as usize].plain.clone();
         if !plain.is_empty() {
-            let base = Arc::new(Shared::new(plain, category.setting(self.setting)));
+            let base = Arc::new(Shared::new(plain, self.setting_of(category)));
             let slot = self.pool.next_slot();
             self.close(category)?;
             self.shared = Some((slot, base));
@@ -608,8 +622,8 @@ impl<W: Write> Data<W> {
             self.stored_plain += u64::from(made.len);
             self.largest = self.largest.max(made.len.into());
             let makes = Some((made.len, made.hash));
-            let category = Category::Made;
-            self.pool.push(Job { plain, setting: self.setting, category, base: None, makes })?;
+            let (category, setting) = (Category::Made, self.setting);
+            self.pool.push(Job { plain, setting, category, base: None, makes })?;
         }
         Ok(())
     }
@@ -619,8 +633,9 @@ impl<W: Write> Data<W> {
         let (likes, all) = (self.units.likes(), 0..self.units.count() as UnitId);
         self.choices.alike = Some(likes.len() as u64);
         let mut places = vec![(0, 0); self.units.count()];
-        let is_there =
-            |drawn: &Category| all.clone().any(|unit| self.units.category(unit) == *drawn);
+        let is_there = |drawn: &Category| {
+            self.is_drawn(*drawn) && all.clone().any(|unit| self.units.category(unit) == *drawn)
+        };
         for category in Category::DRAWN.into_iter().filter(is_there).collect::<Vec<_>>() {
             self.place_drawn(category, &likes, &mut places)?;
         }
@@ -631,7 +646,7 @@ impl<W: Write> Data<W> {
             _ => 0,
         };
         let mut others: Vec<_> =
-            all.filter(|&unit| !self.units.category(unit).is_drawn()).collect();
+            all.filter(|&unit| !self.is_drawn(self.units.category(unit))).collect();
         others.sort_by_key(shape);
         for unit in others {
             places[unit as usize] = self.place(unit)?;
@@ -652,10 +667,13 @@ impl<W: Write> Data<W> {
             if self.units.category(unit) == category { (end - start) as u32 } else { 0 }
         };
         let lens: Vec<u32> = (0..self.units.count() as UnitId).map(len).collect();
-        let near = self.sharing.map_or(0, Sharing::near).max(self.block_len);
+        let block_len = self.owns.of(category).block_len.unwrap_or(self.block_len);
+        let takes_base = self.setting_of(category).codec.takes_base();
+        let sharing = self.sharing.filter(|_| takes_base);
+        let near = sharing.map_or(0, Sharing::near).max(block_len);
         let order = grown(&lens, likes, near);
-        let found = match self.sharing {
-            Some(sharing) => groups(&order, &lens, sharing, self.block_len),
+        let found = match sharing {
+            Some(sharing) => groups(&order, &lens, sharing, block_len),
             None => vec![Group { base: Vec::new(), rest: order }],
         };
         for group in found {

@@ -37,6 +37,7 @@ mod groups;
 mod kinds;
 mod made;
 mod order;
+mod own;
 mod packer;
 mod pool;
 mod program;
@@ -55,6 +56,7 @@ pub use data::Incoming;
 pub use explain::{Amount, CategoryUse, Choices, Left};
 pub use from_view::{Guide, copy, copy_adopted, copy_into, xattrs};
 pub use kinds::KindUse;
+pub use own::{Own, Owns};
 pub use packer::{Packed, Packer};
 pub use program::Machine;
 pub use spool::Scratch;
@@ -80,6 +82,8 @@ pub struct Options {
     pub unpack: Option<usize>,
     /// Plain bytes of a page, in about.
     pub page_len: usize,
+    /// What is said of single kinds of data.
+    pub owns: Owns,
     /// Which times are kept.
     pub times: Times,
     /// Threads that compress.
@@ -166,6 +170,7 @@ impl Options {
                 _ => Some(usize::MAX),
             },
             page_len: PAGE_LEN,
+            owns: Owns::default(),
             times: Times::Content,
             threads,
             memory,
