@@ -8,7 +8,7 @@
 #   versions   12 wheels of numpy from PyPI, each unpacked in a directory of its own: 718.7 MB
 #   source     parts of Debian's linux-source-6.1 6.1.192-2: 187.5 MB
 #   mixed      parts of /usr of a Debian 12 with programs, documentation, pictures and sounds: about 530 MB (as root)
-#   media      prose, pictures and sound of six packages of Debian 12: about 200 MB
+#   media      prose and media: books, dictionaries, pictures and sounds of Debian 12 packages: 427.9 MB
 #   samples    about 60 MB of each of the first three, for quick trials
 #
 # all of them where none is given. Each appears as DIR/NAME (the samples as DIR/NAME-sample), whole or not at all; what
@@ -40,9 +40,11 @@ for part in doc locale fonts backgrounds asterisk games perl man sounds info zon
     mixed_parts+=("share/$part")
 done
 
-# A book in many languages, dictionaries, a bible; photographs and drawings; sound.
-media=(debian-handbook=11.20220922 wordnet-base=1:3.0-37 bible-kjv-text=4.38 mate-backgrounds=1.26.0-1
-    gnome-backgrounds=43.1-1 sonic-pi-samples=3.2.2~repack-8)
+# Books in many languages, a dictionary and sayings; photographs, speech, samples of instruments, and the pictures, models
+# and music of a game.
+media=(debian-handbook=11.20220922 installation-guide-amd64=20230508+deb12u1 bible-kjv-text=4.38
+    dict-gcide=0.48.5+nmu2 fortunes-de=0.35-1 gnome-backgrounds=43.1-1 mate-backgrounds=1.26.0-1
+    asterisk-core-sounds-en-wav=1.6.1-1 sonic-pi-samples=3.2.2~repack-8 extremetuxracer-data=0.8.2-1)
 
 # Python's zipfile keeps neither modes nor times; unzip may be missing: so it is told to.
 unwheel() {
@@ -99,12 +101,14 @@ make_mixed() {
 make_media() {
     local package deb
     for package in "${media[@]}"; do
-        deb=${package%%=*}
-        compgen -G "$sources/${deb}_*.deb" >/dev/null || (cd "$sources" && apt-get -qq download "$package" 2>/dev/null)
-        dpkg-deb -x "$sources/${deb}"_*.deb "$work/root-media"
+        deb=$sources/${package%%=*}_${package#*=}_all.deb
+        [ -e "$deb" ] || (cd "$sources" && apt-get -qq download "$package")
+        mkdir -p "$work/deb" "$1"
+        dpkg-deb -x "$deb" "$work/deb"
+        # A package's directories stand side by side: what lies in the same place in two of them stays apart.
+        mv "$work/deb/usr" "$1/${package%%=*}"
+        rm -rf "$work/deb"
     done
-    mkdir -p "$1"
-    (cd "$work/root-media/usr" && cp -a share "$1")
 }
 
 # sample FROM TO EVERY: each EVERYth directory that holds files, and all that is in it but further directories.

@@ -16,7 +16,7 @@ use esker_volume::device::Wish;
 use crate::failure::{Exit, Failure, Outcome, os_shown, shown};
 use crate::images::{Begin, start};
 use crate::near::nearest;
-use crate::units::{BadSize, parse_size};
+use crate::units::{BadSize, parse_size, size_shown};
 use crate::volumes::setting;
 
 /// Everything that `-o` may say.
@@ -210,7 +210,7 @@ impl Options {
             ("file_size", Some(value)) => {
                 self.file_size = size(key, value, ram, 1)?.min(FILE_SIZE_MAX);
             }
-            ("cache", Some(value)) => self.cache = size(key, value, ram, CACHE_LEN_MIN)?,
+            ("cache", Some(value)) => self.cache = budget(key, value, ram, CACHE_LEN_MIN)?,
             ("offset", Some(value)) => {
                 self.offset = start(value).map_err(|why| bad(key, value, &why))?;
             }
@@ -220,7 +220,9 @@ impl Options {
                 let secs = secs.ok_or_else(|| bad(key, value, "give a number of seconds"))?;
                 self.commit = Some(secs);
             }
-            ("dirty", Some(value)) => self.dirty = Some(size(key, value, ram, DIRTY_LEN_MIN)?),
+            ("dirty", Some(value)) => {
+                self.dirty = Some(budget(key, value, ram, DIRTY_LEN_MIN)?);
+            }
             ("compress", Some(value)) => {
                 self.compress = Some(setting(value).map_err(|why| bad(key, value, &why))?);
             }
@@ -331,6 +333,15 @@ fn size(key: &str, value: &str, ram: u64, min: u64) -> Outcome<u64> {
     }
 }
 
+/// Memory that is used up to that: of more than there is nobody would be told before there is none left.
+fn budget(key: &str, value: &str, ram: u64, min: u64) -> Outcome<u64> {
+    let bytes = size(key, value, ram, min)?;
+    if bytes <= ram.max(min) {
+        return Ok(bytes);
+    }
+    Err(bad(key, value, &format!("more than this machine has, {}", size_shown(ram))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,6 +390,8 @@ mod tests {
             ("size=0", "too small"),
             ("size=17000000T", "too large"),
             ("size=200%", "more than all"),
+            ("cache=9G", "more than this machine has, 8.0 GiB"),
+            ("dirty=8589934593", "more than this machine has"),
         ] {
             let text = parse(bad).unwrap_err();
             assert!(text.contains(bad) && text.contains(why), "{text}");

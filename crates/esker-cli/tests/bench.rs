@@ -408,6 +408,10 @@ fn packing_is_measured_beside_what_is_installed() {
     assert!((given.0.as_f64().unwrap() - 4.5 * given.1).abs() < 1e-6, "{given:?}");
     let picture = fs::read_to_string(&curve).unwrap();
     assert!(picture.contains("another &lt;one&gt;") && picture.contains("tar, xz -1"), "{picture}");
+    // Each line says where it is, of a tree however small.
+    let mut lines: Vec<_> = picture.split("\"end\">").skip(1).collect();
+    lines.dedup_by_key(|line| line.split('<').next());
+    assert_eq!(lines.len(), 5, "{picture}");
     assert_eq!(picture.matches("<circle").count(), 4);
     // What was kept is not made again: it cost what it cost.
     let again = report(&pack(&["--rounds", "0"]), 0);

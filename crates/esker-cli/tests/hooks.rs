@@ -80,6 +80,9 @@ fn files_come_in_the_order_that_was_given() {
     done(&esker(["repack", text(&right), "-o", text(&hot), "-l", "0", "--hot", text(&list)]));
     assert_eq!(done(&esker(["diff", text(&right), text(&hot)])), "");
     assert!(place(&hot, &tree, "09") < place(&hot, &tree, "00"));
+    // Its own order is told as such.
+    let told = done(&pack(&tree, &image, &["--order-by", program, "--explain"]));
+    assert!(told.contains("units in the order in which they came"), "{told}");
 }
 
 #[test]
@@ -94,6 +97,8 @@ fn what_makes_no_sense_stops_or_is_passed_over() {
         (["--order-by", "echo '{\"path\":\"../x\"}'"], "there is no such path"),
         (["--order-by", "echo '{}'"], "it names nothing"),
         (["--filter-by", "echo '{\"id\":1,\"take\":7}'"], "neither true nor false"),
+        (["--filter-by", "yes"], "answered `y`: it is no JSON"),
+        (["--order-by", "yes '{\"id\":1}'"], "answered `{\"id\":1}`: that is more than was asked"),
         (["--filter-by", "exit 9"], "failed with status 9"),
         (["--filter-by", "sleep 1000"], "said nothing for 1 seconds"),
         (["--order", &explicit], "names what is not there: no/such"),
@@ -266,4 +271,48 @@ fn what_is_read_of_a_mount_is_told() {
     assert!(place(&hot, &tree, "17") < place(&hot, &tree, "00"));
     let bad = esker(["mount", "--profile", text(&profile), "mem:", text(&dir)]);
     assert_eq!(bad.status.code(), Some(2), "{}", errors(&bad));
+}
+
+#[test]
+fn a_kind_of_data_is_treated_in_its_own_way() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    let words: String = (0..90_000).map(|number| format!("{} ", number % 997)).collect();
+    fs::write(tree.join("words"), words).unwrap();
+    let right = scratch.path("right.esker");
+    done(&esker(["pack", text(&tree), "-o", text(&right), "--repeats", "0"]));
+    let made = |more: &[&str]| {
+        let all = ["pack", text(&tree), "-o", text(&image), "--force", "--repeats", "0"];
+        done(&esker([&all[..], more].concat()));
+        assert_eq!(done(&esker(["diff", text(&right), text(&image)])), "", "{more:?}");
+        assert!(done(&esker(["check", "--full", text(&image)])).contains("is whole"), "{more:?}");
+        let told = done(&esker(["info", "--json", text(&image)]));
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        ["size", "blocks", "largest_block"].map(|key| told[key].as_u64().unwrap())
+    };
+    let [size, blocks, _] = made(&[]);
+    // Only the words are text: the rest is noise, and stays what it was.
+    let [plain, ..] = made(&["--category", "text:codec=none"]);
+    assert!(plain > size + 100_000, "{plain} and {size}");
+    let [_, many, _] = made(&["--category", "packed:block=64K"]);
+    assert!(many >= blocks + 8, "{many} and {blocks}");
+    let [xz, _, largest] = made(&["--category", "text:codec=xz:9,block=64K,order=path"]);
+    assert!(xz < plain && largest > 64 << 10, "{xz}, {largest}");
+    let both = ["--category", "text:block=64K", "--category", "packed:block=64K"];
+    let [_, _, largest] = made(&both);
+    assert!(largest <= 4 << 20, "a base stays as it was: {largest}");
+    for (wrong, why) in [
+        ("usual", "it says nothing"),
+        ("verse:block=1M", "kinds are usual, packed, sound"),
+        ("usual:block=1K", "give 64.0 KiB"),
+        ("usual:codec=gzip", "known are none, lz4"),
+        ("usual:order=size", "known are codec="),
+        ("usual:", "known are codec="),
+    ] {
+        let refused = pack(&tree, &image, &["--category", wrong]);
+        assert_eq!(refused.status.code(), Some(2), "{wrong}");
+        assert!(errors(&refused).contains(why), "{wrong}: {}", errors(&refused));
+    }
+    let refused = pack(&tree, &image, &["--category", "usual:order=alike"]);
+    assert!(errors(&refused).contains("at this level"), "{}", errors(&refused));
 }

@@ -201,6 +201,12 @@ fn a_mount_tells_how_it_fares() {
     for word in ["room", "segments", "written", "cache", "waiting", "p99.9", "lookup", "commits"] {
         assert!(text.contains(word), "{word} is not in {text}");
     }
+    let text = succeeds(&["info", &mnt]);
+    assert!(text.contains(&format!("a mount of {disk}")) && text.contains("some"), "{text}");
+    // It lies in a file, which keeps nothing apart: that is what comes of any wish.
+    assert!(text.contains("placement  not told"), "{text}");
+    let all = json(&["info", &mnt, "--json"]);
+    assert_eq!((&all["label"], &all["placement"]["by"]), (&"some".into(), &"none".into()));
     succeeds(&["umount", &mnt]);
     let text = succeeds(&["stats", &disk]);
     assert!(text.contains("segments") && !text.contains("p99.9"), "{text}");
@@ -209,7 +215,9 @@ fn a_mount_tells_how_it_fares() {
     let all = json(&["stats", &mnt, "--json"]);
     assert!(all["used"].as_u64() > Some(0) && all["segments"].is_null(), "{all}");
     assert!(!all["operations"].as_array().expect("a list").is_empty(), "{all}");
+    assert!(!succeeds(&["info", &mnt]).contains("placement"));
     succeeds(&["umount", &mnt]);
+    fails(&["info", &lab.path("mnt")], 2, &["a directory"]);
     fails(&["stats", &lab.path("mnt")], 2, &["nothing that esker serves"]);
 }
 

@@ -115,15 +115,17 @@ fn a_damaged_block_is_not_taken_over() {
 fn parts_and_orders_are_chosen() {
     let scratch = Scratch::new();
     let image = packed(&scratch, "x.esker", &tree(&scratch), &[]);
-    let list = scratch.file("list", b"./a/b/x.dat\n/a/17.txt\nno such\n");
+    let list = scratch.file("list", b"./a/b/x.dat\n/a/17.txt\n");
+    let (explicit, older) = (format!("explicit:{}", text(&list)), format!("list:{}", text(&list)));
     let mut sizes = Vec::new();
-    for order in ["path", "kind", "size", &format!("list:{}", text(&list))] {
+    for order in ["path", "kind", "size", &explicit, &older] {
         let new = scratch.path("new.esker");
         again(&image, &new, &["--force", "--order", order, "-l", "2"]);
         assert_eq!(done(&esker(["diff", text(&image), text(&new)])), "", "{order}");
         sizes.push(fs::read(&new).unwrap());
     }
     assert!(sizes[0] != sizes[1] && sizes[0] != sizes[2] && sizes[0] != sizes[3]);
+    assert!(sizes[3] == sizes[4], "the same under the name that it had before");
     let part = scratch.path("part.esker");
     let rules = ["--filter", "+ /a/", "--filter", "+ /a/b/***", "--filter", "- *"];
     let told = again(&image, &part, &rules);
@@ -134,6 +136,29 @@ fn parts_and_orders_are_chosen() {
     assert!(fs::read(&same).unwrap() == fs::read(&part).unwrap());
     let refused = esker(["repack", text(&image), "-o", "/nowhere", "--order", "chance"]);
     assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn a_list_that_names_what_is_not_there_stops_or_is_passed_over() {
+    let scratch = Scratch::new();
+    let image = packed(&scratch, "x.esker", &tree(&scratch), &[]);
+    let (new, list) = (scratch.path("new.esker"), scratch.file("list", b"a/17.txt\n/a/no/such\n"));
+    let explicit = format!("explicit:{}", text(&list));
+    for how in [["--order", &explicit], ["--hot", text(&list)]] {
+        let repack = |more: &[&str]| {
+            let all = ["repack", text(&image), "-o", text(&new)];
+            esker([&all[..], &how, more].concat())
+        };
+        let stopped = repack(&[]);
+        assert_eq!(stopped.status.code(), Some(4), "{how:?}: {}", errors(&stopped));
+        let why = "names what is not there: /a/no/such";
+        assert!(errors(&stopped).contains(why) && !new.exists(), "{}", errors(&stopped));
+        let went_on = repack(&["--on-bad-answer", "skip"]);
+        assert!(errors(&went_on).contains(why), "{}", errors(&went_on));
+        done(&went_on);
+        assert_eq!(done(&esker(["diff", text(&image), text(&new)])), "");
+        fs::remove_file(&new).unwrap();
+    }
 }
 
 #[test]

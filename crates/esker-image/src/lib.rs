@@ -9,4 +9,6 @@ pub mod pack;
 mod read;
 
 pub use esker_stone::cache::{Cache, CacheUse};
-pub use read::{Depth, Finding, Image, Report, Source, Stretch, Thing, verify, verify_while};
+pub use read::{
+    Depth, Finding, Image, Report, Source, Stretch, Thing, Weights, verify, verify_while, weigh,
+};

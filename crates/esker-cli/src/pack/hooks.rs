@@ -49,11 +49,31 @@ pub struct Hooks {
 
 /// What happens after an answer that makes no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OnBad {
+pub enum OnBad {
     /// Nothing is packed.
     Stop,
     /// It is told and passed over.
     Skip,
+}
+
+impl OnBad {
+    /// Something makes no sense.
+    pub fn met(self, why: String) -> Outcome {
+        match self {
+            Self::Stop => {
+                Err(Failure::new(Exit::Source, why, "--on-bad-answer skip goes on all the same"))
+            }
+            Self::Skip => {
+                eprintln!("esker: {why}");
+                Ok(())
+            }
+        }
+    }
+
+    /// A list names something of which nothing is there.
+    pub fn met_unknown(self, list: &Path, line: &[u8]) -> Outcome {
+        self.met(format!("{} names what is not there: {}", path_shown(list), shown(line)))
+    }
 }
 
 /// What was chosen. All paths are below the root of the tree, without a `/` in front.
@@ -130,19 +150,6 @@ impl Hooks {
         Ok(chosen)
     }
 
-    /// Something makes no sense.
-    fn bad(&self, why: String) -> Outcome {
-        match self.on_bad_answer {
-            OnBad::Stop => {
-                Err(Failure::new(Exit::Source, why, "--on-bad-answer skip goes on all the same"))
-            }
-            OnBad::Skip => {
-                eprintln!("esker: {why}");
-                Ok(())
-            }
-        }
-    }
-
     /// Asks a program about all things.
     fn asked(
         &self,
@@ -152,9 +159,14 @@ impl Hooks {
         mut each: impl FnMut(usize, &Value) -> Result<(), String>,
     ) -> Outcome {
         let patience = Duration::from_secs(self.answer_timeout.into());
-        let mut passed_over = Vec::new();
+        let (mut passed_over, mut heard) = (Vec::new(), 0);
         let lines = known.things.iter().enumerate().map(|(id, thing)| thing.line(id)).collect();
         let ended = ask(command, lines, patience, |line| {
+            // Who answers for ever would be listened to for ever.
+            if heard == known.things.len() {
+                return Err("that is more than was asked".to_owned());
+            }
+            heard += 1;
             let right = known.answer(line).and_then(|(id, answer)| each(id, &answer));
             match (right, self.on_bad_answer) {
                 (Err(why), OnBad::Skip) => {
@@ -165,7 +177,7 @@ impl Hooks {
             }
         });
         for why in passed_over.into_iter().chain(ended.err()) {
-            self.bad(format!("the program of {what} {why}"))?;
+            self.on_bad_answer.met(format!("the program of {what} {why}"))?;
         }
         Ok(())
     }
@@ -177,10 +189,10 @@ impl Hooks {
         let said = |why: &str| format!("the script {} {why}", path_shown(file));
         let answer = match script::run(file, things, skip, patience) {
             Ok(answer) => answer,
-            Err(why) => return self.bad(said(&why)),
+            Err(why) => return self.on_bad_answer.met(said(&why)),
         };
         for why in &answer.wrong {
-            self.bad(said(why))?;
+            self.on_bad_answer.met(said(why))?;
         }
         let path = |id: usize| things[id].path.clone();
         chosen.out.extend(answer.out.into_iter().map(path));
@@ -197,23 +209,32 @@ impl Hooks {
 
     /// Reads a list of paths; each that is known comes next.
     fn listed(&self, list: &Path, known: &Known<'_>, chosen: &mut Chosen) -> Outcome {
-        let text = std::fs::read(list).map_err(|error| {
-            let what = format!("cannot read the list ({})", said(&error));
-            Failure::at(Exit::Source, &what, list, "name a file with a path on each line")
-        })?;
-        for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-            let path =
-                line.strip_prefix(b".").filter(|rest| rest.starts_with(b"/")).unwrap_or(line);
-            let path = path.strip_prefix(b"/").unwrap_or(path);
+        let text = read_list(list)?;
+        for (line, path) in paths_in(&text) {
             if known.by_path.contains_key(path) {
                 chosen.first.push(path.to_vec());
             } else {
-                let list = path_shown(list);
-                self.bad(format!("{list} names what is not there: {}", shown(line)))?;
+                self.on_bad_answer.met_unknown(list, line)?;
             }
         }
         Ok(())
     }
+}
+
+/// A list of paths, as it is.
+pub fn read_list(list: &Path) -> Outcome<Vec<u8>> {
+    std::fs::read(list).map_err(|error| {
+        let what = format!("cannot read the list ({})", said(&error));
+        Failure::at(Exit::Source, &what, list, "name a file with a path on each line")
+    })
+}
+
+/// The lines of a list, each with the path below the root that it names.
+pub fn paths_in(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(|line| {
+        let path = line.strip_prefix(b".").filter(|rest| rest.starts_with(b"/")).unwrap_or(line);
+        (line, path.strip_prefix(b"/").unwrap_or(path))
+    })
 }
 
 fn only_one() -> Failure {

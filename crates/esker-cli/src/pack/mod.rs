@@ -20,7 +20,7 @@ mod walk;
 pub use again::{Again, Order, again};
 pub use archive::unpack;
 pub use filter::{Rules, glob};
-pub use hooks::{Chosen, Hooks};
+pub use hooks::{Chosen, Hooks, OnBad, paths_in, read_list};
 pub use list::gather_list;
 pub use options::{Choosing, Making, Rewriting};
 pub use output::{Output, failure};

@@ -9,7 +9,7 @@ use std::thread;
 
 use clap::Args;
 use esker::Time;
-use esker_image::pack::{LEVEL, LEVELS, Options, SHARING, Sharing, Times};
+use esker_image::pack::{LEVEL, LEVELS, Options, Own, Owns, SHARING, Sharing, Times};
 use esker_stone::limits::BLOCK_LEN_MAX;
 use esker_stone::{Codec, Setting};
 
@@ -20,6 +20,8 @@ use crate::units::{parse_size, ram, size_shown};
 
 /// The smallest block.
 const BLOCK_LEN_MIN: u64 = 4096;
+/// The same of one kind of data: a unit fits in.
+const OWN_BLOCK_LEN_MIN: u64 = 64 << 10;
 /// The largest group.
 const GROUP_LEN_MAX: u64 = 1 << 32;
 /// The smallest and the largest page.
@@ -70,6 +72,11 @@ pub struct Making {
     /// true from level 7 on]
     #[arg(long, value_name = "true|false")]
     pictures: Option<bool>,
+    /// Treat one kind of data in its own way, as in code:codec=xz:9,block=16M or sound:order=path; any number of them.
+    /// Kinds: usual, packed (what is compressed already), sound, hot, text, streams (what those hold that are unpacked),
+    /// code
+    #[arg(long, value_name = "KIND:KEY=VALUE[,...]")]
+    category: Vec<String>,
 }
 
 /// What is taken in.
@@ -193,6 +200,35 @@ fn longest(word: &str) -> Outcome<Option<usize>> {
     }
 }
 
+/// What a word says of one kind of data.
+fn own(mut owns: Owns, word: &str, alike: bool) -> Outcome<Owns> {
+    let remedy = "write it as code:codec=zstd:19,block=8M,order=path, each of the three or some";
+    let bad = |why: &str| usage(format!("bad --category: {word}: {why}"), remedy);
+    let (name, rest) = word.split_once(':').ok_or_else(|| bad("it says nothing"))?;
+    let mut said = Own::default();
+    for part in rest.split(',') {
+        match part.split_once('=') {
+            Some(("codec", codec)) => said.setting = Some(setting(codec).map_err(|why| bad(&why))?),
+            Some(("block", len)) => {
+                let bounds = (OWN_BLOCK_LEN_MIN, BLOCK_LEN_MAX as u64);
+                let len = size("category", Some(&len.to_owned()), bounds)?;
+                said.block_len = len.map(|len| len as usize);
+            }
+            Some(("order", "path")) => said.in_order = true,
+            Some(("order", "alike")) if alike => said.in_order = false,
+            Some(("order", "alike")) => return Err(bad("at this level like is not drawn to like")),
+            _ => return Err(bad("known are codec=, block=, order=path and order=alike")),
+        }
+    }
+    let known = owns.say(name, |own| {
+        own.setting = said.setting.or(own.setting);
+        own.block_len = said.block_len.or(own.block_len);
+        own.in_order |= said.in_order;
+    });
+    let names = || Owns::NAMES.map(|(name, _)| name).join(", ");
+    if known { Ok(owns) } else { Err(bad(&format!("kinds are {}", names()))) }
+}
+
 impl Making {
     /// For the packer.
     pub fn options(&self, rewriting: &Rewriting) -> Outcome<Options> {
@@ -231,6 +267,9 @@ impl Making {
         options.pictures = self.pictures.unwrap_or(options.pictures);
         if let Some(page) = page {
             options.page_len = page as usize;
+        }
+        for word in &self.category {
+            options.owns = own(options.owns, word, options.alike)?;
         }
         if rewriting.all_times {
             options.times = Times::All;

@@ -92,7 +92,7 @@ pub fn explained(packed: &Packed) -> String {
         ),
     };
     text += &match own.alike {
-        None => format!("\n  {} units in the order of their paths", own.units),
+        None => format!("\n  {} units in the order in which they came", own.units),
         Some(pairs) => format!("\n  {} units, like beside like: {pairs} pairs are", own.units),
     };
     if own.unpacked > 0 {

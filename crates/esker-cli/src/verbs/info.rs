@@ -3,22 +3,29 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use esker_image::Image;
+use esker_image::{Image, Weights, weigh};
 use esker_stone::hex;
 use esker_stone::root::{Base, Root};
 use serde_json::{Map, Value, json};
 
-use super::say;
+use super::{say, stats};
 use crate::failure::{Outcome, path_shown, shown};
 use crate::images::{self, Opening};
 use crate::units::size_shown;
-use crate::volumes::{is_volume, report};
+use crate::volumes::{ask, is_volume, report};
 
-/// Tell what an image is: its name, what is in it, how it was packed. Or a volume: its sizes, and how full it is.
+/// Nobody answers there.
+const NO_MOUNT: (&str, &str) = (
+    "a directory, and no mount of esker's",
+    "name the file of an image or a volume, or something in a mount",
+);
+
+/// Tell what an image is: its name, what is in it, how it was packed. Or a volume: its sizes, and how full it is. Or a
+/// mount: of what, and what it does for the device.
 #[derive(Args)]
 pub struct Info {
-    /// An image, or a volume
-    #[arg(value_name = "IMAGE|VOLUME")]
+    /// An image, a volume that is not mounted, or a mount
+    #[arg(value_name = "IMAGE|VOLUME|MOUNT")]
     image: PathBuf,
     #[command(flatten)]
     opening: Opening,
@@ -28,21 +35,31 @@ pub struct Info {
 }
 
 impl Info {
-    /// Tells. Reads the superblocks and the root page, and nothing else.
+    /// Tells. Of an image it reads all pages and no blocks; of a volume the superblocks and the root.
     pub fn run(&self) -> Outcome {
+        if self.image.is_dir() {
+            let all = ask::ask_of(&self.image, &crate::stats::message(), NO_MOUNT)?;
+            let mount = of_mount(&all);
+            return Ok(say(&match self.json {
+                true => Value::Object(mount).to_string(),
+                false => words_of_mount(&path_shown(&self.image), &all, &mount),
+            }));
+        }
         if is_volume(&self.image) {
             return report::info(&self.image, &self.opening.bases, self.json)
                 .map(|line| say(&line));
         }
         let image = images::open(&self.image, &self.opening, &images::cache())?;
+        // Of one that is damaged, all else is told; `check` says what is wrong.
+        let weights = weigh(&image).ok();
         match self.json {
-            true => say(&self.described(&image).to_string()),
-            false => say(self.words(&image).trim_end()),
+            true => say(&self.described(&image, weights.as_ref()).to_string()),
+            false => say(self.words(&image, weights.as_ref()).trim_end()),
         }
         Ok(())
     }
 
-    fn described(&self, image: &Image) -> Value {
+    fn described(&self, image: &Image, weights: Option<&Weights>) -> Value {
         let (root, own) = (image.root(), image.rest().superblock());
         let counted = &root.statistics;
         let mut notes = Map::new();
@@ -59,6 +76,14 @@ impl Info {
             "size": own.size,
             "data": own.data_len,
             "metadata": own.size - own.data_len,
+            "metadata_of": weights.map(|own| json!({
+                "inodes": own.inodes,
+                "names": own.names,
+                "xattrs": own.xattrs,
+                "extents": own.extents,
+                "index": own.index,
+                "others": own.others,
+            })),
             "inodes": counted.inodes,
             "files": counted.files,
             "directories": counted.directories,
@@ -75,7 +100,7 @@ impl Info {
         })
     }
 
-    fn words(&self, image: &Image) -> String {
+    fn words(&self, image: &Image, weights: Option<&Weights>) -> String {
         let (root, own) = (image.root(), image.rest().superblock());
         let counted = &root.statistics;
         let ratio = counted.file_bytes as f64 / own.size.max(1) as f64;
@@ -101,7 +126,8 @@ impl Info {
             size_shown(counted.block_bytes),
             size_shown(own.data_len)
         );
-        text += &format!("  metadata   {}\n", size_shown(own.size - own.data_len));
+        text += &format!("  metadata   {}", size_shown(own.size - own.data_len));
+        text += &weights.map_or("\n".to_owned(), |own| metadata(own, counted.inodes));
         for (name, value) in &root.notes {
             text += &format!("  {:<10} {}\n", shown(name), shown(value));
         }
@@ -110,6 +136,55 @@ impl Info {
         }
         text
     }
+}
+
+/// What it is made of, and what it comes to for each thing in the tree. The block index grows with data and not with
+/// these.
+fn metadata(own: &Weights, inodes: u64) -> String {
+    let kinds = [
+        ("inodes", own.inodes),
+        ("names", own.names),
+        ("extended attributes", own.xattrs),
+        ("extents", own.extents),
+        ("block index", own.index),
+        ("others", own.others),
+    ];
+    let parts = kinds.iter().filter(|(_, bytes)| *bytes > 0);
+    let parts: Vec<_> =
+        parts.map(|(name, bytes)| format!("{name} {}", size_shown(*bytes))).collect();
+    let sum: u64 = kinds.iter().map(|(_, bytes)| bytes).sum::<u64>() - own.index;
+    let each = sum as f64 / inodes.max(1) as f64;
+    format!(
+        ": {}\n             {each:.1} bytes an inode, without the block index\n",
+        parts.join(", ")
+    )
+}
+
+/// Of all that a server says, what does not change from one moment to the next, and how full it is.
+fn of_mount(all: &Value) -> Map<String, Value> {
+    let keys = ["source", "label", "size", "used", "free", "inodes", "snapshots", "placement"];
+    let told = keys.into_iter().filter(|key| !all[*key].is_null());
+    told.map(|key| (key.to_owned(), all[key].clone())).collect()
+}
+
+fn words_of_mount(name: &str, all: &Value, mount: &Map<String, Value>) -> String {
+    let bytes = |key: &str| size_shown(all[key].as_u64().unwrap_or(0));
+    let source = all["source"].as_str().unwrap_or_default();
+    let (size, used, free) = (bytes("size"), bytes("used"), bytes("free"));
+    let mut text = format!("{name}: a mount of {source}");
+    if let Some(label) = all["label"].as_str().filter(|label| !label.is_empty()) {
+        text += &format!("\n  label      {label}");
+    }
+    text += &format!("\n  room       {size}, {used} used, {free} free, {} inodes", all["inodes"]);
+    if let Some(snapshots) = mount.get("snapshots") {
+        text += &format!("\n  snapshots  {snapshots}");
+    }
+    if mount.contains_key("placement") {
+        let how = stats::placement(all);
+        let how = how.as_deref().unwrap_or("not told: it keeps no streams apart, or was not asked");
+        text += &format!("\n  placement  {how}");
+    }
+    text
 }
 
 fn blocks(root: &Root) -> u64 {

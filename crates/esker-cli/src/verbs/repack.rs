@@ -6,16 +6,18 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use esker::Kind;
+use esker::store::View as _;
+use esker::{Ino, Kind, Name};
 use esker_image::pack::{Meta, NodeId, Options, Packed, Packer};
 use esker_image::{Cache, Image};
 use esker_volume::stream::OWN;
 
 use super::pack::tell;
-use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::images::{self, Opening};
 use crate::pack::{
-    Again, Bar, Choosing, Gathered, Making, Order, Output, Rewriting, Total, again, failure,
+    Again, Bar, Choosing, Gathered, Making, OnBad, Order, Output, Rewriting, Total, again, failure,
+    paths_in, read_list,
 };
 
 /// Pack an image again: at another level, with other blocks, a part of it, in another order, or only
@@ -26,14 +28,14 @@ use crate::pack::{
 #[derive(Args)]
 #[command(after_help = "\
 Orders:
-  path        that of the paths (the default)
-  kind        files with the same ending beside each other
-  size        the smallest first
-  list:FILE   the files that are named there first, line by line, as a program reads them
+  path           that of the paths (the default)
+  kind           files with the same ending beside each other
+  size           the smallest first
+  explicit:FILE  the files that are named there first, line by line, as a program reads them
 
 Examples:
   esker repack old.esker -o new.esker -l 9
-  esker repack x.esker -o fast.esker --codec lz4 --block-size 256K --order list:boot.txt
+  esker repack x.esker -o fast.esker --codec lz4 --block-size 256K --order explicit:boot.txt
   esker repack x.esker -o docs.esker --filter '+ /usr/' --filter '+ /usr/share/***' --filter '- *'
   esker repack x.esker -o x.esker --force --metadata-only --owner 0:0 --chmod D755,F644
 
@@ -52,16 +54,19 @@ pub struct Repack {
     #[arg(
         long,
         conflicts_with_all = [
-            "codec", "block_size", "exclude", "include", "filter", "filter_from", "order", "hot",
+            "codec", "block_size", "category", "exclude", "include", "filter", "filter_from", "order", "hot",
         ]
     )]
     metadata_only: bool,
-    /// In which order the bytes of files come: path, kind, size or list:FILE
+    /// In which order the bytes of files come: path, kind, size or explicit:FILE
     #[arg(long, value_name = "ORDER", default_value = "path")]
     order: String,
     /// Files that are wanted first, as `esker mount --profile` writes them: they come first, in blocks of their own
     #[arg(long, value_name = "FILE", conflicts_with = "order")]
     hot: Option<PathBuf>,
+    /// What to do when a list names what is not in the image: stop, or tell it and go on
+    #[arg(long, value_name = "WHAT", default_value = "stop")]
+    on_bad_answer: OnBad,
     #[command(flatten)]
     making: Making,
     #[command(flatten)]
@@ -78,29 +83,26 @@ pub struct Repack {
     pub json: bool,
 }
 
-/// The order that a list of paths says.
-fn listed(file: &Path) -> Outcome<Order> {
-    let text = std::fs::read(file).map_err(|error| {
-        let what = format!("cannot read the list ({})", said(&error));
-        Failure::at(Exit::Source, &what, file, "")
-    })?;
-    let mut places = HashMap::new();
-    for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-        let line = line.strip_prefix(b".").filter(|rest| rest.starts_with(b"/")).unwrap_or(line);
-        let line = line.strip_prefix(b"/").unwrap_or(line);
-        let next = places.len() as u64;
-        places.entry(line.to_vec()).or_insert(next);
+/// Whether something has this path, which has no `/` in front.
+fn is_there(image: &Image, path: &[u8]) -> bool {
+    let mut at = Ino::ROOT;
+    for name in path.split(|&byte| byte == b'/') {
+        match Name::parse(name).and_then(|name| image.entry(at, name)) {
+            Ok(entry) => at = entry.ino,
+            // What is damaged is told when it is packed.
+            Err(error) => return error == esker::Error::Io,
+        }
     }
-    Ok(Order::Listed(places))
+    true
 }
 
 impl Repack {
     /// Packs.
     pub fn run(&self) -> Outcome {
-        let order = self.order()?;
+        let (mut order, list) = self.order()?;
         let mut options = self.making.options(&self.rewriting)?;
-        let cache = match order {
-            Order::Path => images::cache(),
+        let cache = match (&order, list) {
+            (Order::Path, None) => images::cache(),
             // Files come from all over the image: a block that was given up would be decoded for each of them again.
             _ => {
                 let share = options.memory / 2;
@@ -109,6 +111,9 @@ impl Repack {
             }
         };
         let image = images::open(&self.image, &self.opening, &cache)?;
+        if let Some(list) = list {
+            order = Order::Listed(self.listed(list, &image)?);
+        }
         let began = Instant::now();
         let output = Output::new(&self.output, self.force)?;
         if self.metadata_only {
@@ -123,20 +128,37 @@ impl Repack {
         tell(&self.output, &gathered, &packed, began, self.json)
     }
 
-    fn order(&self) -> Outcome<Order> {
+    /// The order; of one that a file lists, that file.
+    fn order(&self) -> Outcome<(Order, Option<&Path>)> {
         if let Some(hot) = &self.hot {
-            return listed(hot);
+            return Ok((Order::default(), Some(hot)));
         }
         match self.order.split_once(':').unwrap_or((&self.order, "")) {
-            ("path", "") => Ok(Order::Path),
-            ("kind", "") => Ok(Order::Kind),
-            ("size", "") => Ok(Order::Size),
-            ("list", file) => listed(Path::new(file)),
+            ("path", "") => Ok((Order::Path, None)),
+            ("kind", "") => Ok((Order::Kind, None)),
+            ("size", "") => Ok((Order::Size, None)),
+            ("explicit" | "list", file) if !file.is_empty() => {
+                Ok((Order::default(), Some(Path::new(file))))
+            }
             _ => {
                 let what = format!("bad --order: {}", self.order);
-                Err(Failure::new(Exit::Usage, what, "known are path, kind, size and list:FILE"))
+                Err(Failure::new(Exit::Usage, what, "known are path, kind, size and explicit:FILE"))
             }
         }
+    }
+
+    /// The places of all paths in a list.
+    fn listed(&self, list: &Path, image: &Image) -> Outcome<HashMap<Vec<u8>, u64>> {
+        let (text, mut places) = (read_list(list)?, HashMap::new());
+        for (line, path) in paths_in(&text) {
+            if !is_there(image, path) {
+                self.on_bad_answer.met_unknown(list, line)?;
+                continue;
+            }
+            let next = places.len() as u64;
+            places.entry(path.to_vec()).or_insert(next);
+        }
+        Ok(places)
     }
 
     fn pack(

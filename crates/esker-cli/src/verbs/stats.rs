@@ -69,7 +69,7 @@ fn count(all: &Value, key: &str) -> u64 {
 }
 
 /// How the device is told what stays as long as what else, if it is.
-fn placement(all: &Value) -> Option<String> {
+pub fn placement(all: &Value) -> Option<String> {
     let own = &all["placement"];
     match own["by"].as_str()? {
         "streams" => Some(format!("by {} streams of the device", own["streams"])),

@@ -23,6 +23,7 @@ use super::explain::Choices;
 use super::groups::{Group, groups};
 use super::made::Making;
 use super::order::grown;
+use super::own::Owns;
 use super::pool::{Job, Pool, Written};
 use super::program::{self, Code};
 use super::repeats::{Repeats, Stretch};
@@ -50,6 +51,7 @@ pub(super) struct Data<W> {
     pool: Pool<W>,
     setting: Setting,
     block_len: usize,
+    owns: Owns,
     alike: bool,
     sharing: Option<Sharing>,
     /// What the usual blocks of the group at hand may refer to, and its slot.
@@ -147,6 +149,7 @@ impl<W: Write> Data<W> {
             pool: Pool::start(threads, room, output)?,
             setting: options.data,
             block_len: options.block_len,
+            owns: options.owns,
             alike: options.alike,
             sharing: options.sharing.filter(|_| options.data.codec.takes_base()),
             shared: None,
@@ -523,6 +526,22 @@ impl<W: Write> Data<W> {
         Ok(())
     }
 
+    /// How blocks of a category are compressed.
+    fn setting_of(&self, category: Category) -> Setting {
+        self.owns.of(category).setting.unwrap_or_else(|| category.setting(self.setting))
+    }
+
+    /// Most bytes of one.
+    fn block_len_of(&self, category: Category) -> usize {
+        let usual = || category.block_len(self.block_len, self.shared.is_some());
+        self.owns.of(category).block_len.unwrap_or_else(usual)
+    }
+
+    /// Whether like is drawn to like in it.
+    const fn is_drawn(&self, category: Category) -> bool {
+        category.is_drawn() && !self.owns.of(category).in_order
+    }
+
     /// Puts a unit into the block at hand of its category, or the next one.
     fn place(&mut self, unit: UnitId) -> Result<(u32, u32)> {
         let (start, end) = self.units.range(unit);
@@ -533,7 +552,7 @@ impl<W: Write> Data<W> {
         }
         let open = &self.open[category.number() as usize];
         let filled = self.units.place(unit, open.plain.len());
-        let block_len = category.block_len(self.block_len, self.shared.is_some());
+        let block_len = self.block_len_of(category);
         if filled + len > block_len || open.category != category {
             self.close(category)?;
         }
@@ -573,21 +592,14 @@ impl<W: Write> Data<W> {
         let number = number as usize;
         self.slots.resize(self.slots.len().max(number + 1), 0);
         self.slots[number] = self.pool.next_slot();
-        let base = self.shared.clone().filter(|_| category.is_drawn());
+        let (base, setting) = (self.shared.clone(), self.setting_of(category));
+        let base = base.filter(|_| self.is_drawn(category) && setting.codec.takes_base());
         let telling = own.unwrap_or_else(|| match &base {
             Some(_) => self.telling.clone(),
             None if category.is_told() => Telling::Own,
             None => Telling::Plain,
         });
-        self.pool.push(Job {
-            plain,
-            setting: category.setting(self.setting),
-            category,
-            base,
-            telling,
-            makes: None,
-            strip,
-        })
+        self.pool.push(Job { plain, setting, category, base, telling, makes: None, strip })
     }
 
     /// Gives the block at hand to the pool as what those behind it may refer to.
@@ -607,7 +619,7 @@ impl<W: Write> Data<W> {
         };
         self.close_told(number, Some(own))?;
         self.telling = telling;
-        let shared = Shared::new(base, category.setting(self.setting));
+        let shared = Shared::new(base, self.setting_of(category));
         self.shared = Some((slot, Arc::new(shared)));
         Ok(())
     }
@@ -729,8 +741,9 @@ impl<W: Write> Data<W> {
         let (likes, all) = (self.units.likes(), 0..self.units.count() as UnitId);
         self.choices.alike = Some(likes.len() as u64);
         let mut places = vec![(0, 0); self.units.count()];
-        let is_there =
-            |drawn: &Category| all.clone().any(|unit| self.units.category(unit) == *drawn);
+        let is_there = |drawn: &Category| {
+            self.is_drawn(*drawn) && all.clone().any(|unit| self.units.category(unit) == *drawn)
+        };
         for category in Category::DRAWN.into_iter().filter(is_there).collect::<Vec<_>>() {
             self.place_drawn(category, &likes, &mut places)?;
         }
@@ -741,7 +754,7 @@ impl<W: Write> Data<W> {
             _ => 0,
         };
         let mut others: Vec<_> =
-            all.filter(|&unit| !self.units.category(unit).is_drawn()).collect();
+            all.filter(|&unit| !self.is_drawn(self.units.category(unit))).collect();
         others.sort_by_key(shape);
         for unit in others {
             places[unit as usize] = self.place(unit)?;
@@ -762,10 +775,13 @@ impl<W: Write> Data<W> {
             if self.units.category(unit) == category { (end - start) as u32 } else { 0 }
         };
         let lens: Vec<u32> = (0..self.units.count() as UnitId).map(len).collect();
-        let near = self.sharing.map_or(0, Sharing::near).max(self.block_len);
+        let block_len = self.owns.of(category).block_len.unwrap_or(self.block_len);
+        let takes_base = self.setting_of(category).codec.takes_base();
+        let sharing = self.sharing.filter(|_| takes_base);
+        let near = sharing.map_or(0, Sharing::near).max(block_len);
         let order = grown(&lens, likes, near);
-        let found = match self.sharing {
-            Some(sharing) => groups(&order, &lens, sharing, self.block_len),
+        let found = match sharing {
+            Some(sharing) => groups(&order, &lens, sharing, block_len),
             None => vec![Group { base: Vec::new(), rest: order }],
         };
         for group in found {

@@ -38,6 +38,7 @@ mod groups;
 mod kinds;
 mod made;
 mod order;
+mod own;
 mod packer;
 mod pool;
 mod program;
@@ -57,6 +58,7 @@ pub use data::Incoming;
 pub use explain::{Amount, CategoryUse, Choices, Left};
 pub use from_view::{Guide, copy, copy_adopted, copy_into, xattrs};
 pub use kinds::KindUse;
+pub use own::{Own, Owns};
 pub use packer::{Packed, Packer};
 pub use program::Machine;
 pub use spool::Scratch;
@@ -86,6 +88,8 @@ pub struct Options {
     pub pictures: bool,
     /// Plain bytes of a page, in about.
     pub page_len: usize,
+    /// What is said of single kinds of data.
+    pub owns: Owns,
     /// Which times are kept.
     pub times: Times,
     /// Threads that compress.
@@ -177,6 +181,7 @@ impl Options {
             },
             pictures: level >= PICTURES,
             page_len: PAGE_LEN,
+            owns: Owns::default(),
             times: Times::Content,
             threads,
             memory,

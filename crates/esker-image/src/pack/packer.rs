@@ -43,10 +43,11 @@ struct Needs {
 
 impl Needs {
     fn of(options: &Options) -> Self {
-        let block = options.block_len as u64;
+        let block_len = options.owns.block_len_max(options.block_len);
+        let block = block_len as u64;
         let sharing = options.sharing.filter(|_| options.data.codec.takes_base());
         let base_len = sharing.map_or(0, |sharing| sharing.base_len);
-        let coding = options.data.encoding_memory(options.block_len + base_len);
+        let coding = options.owns.encoding_memory(options.data, block_len + base_len);
         // The last blocks of a group are compressed while the next one begins.
         let shared = if base_len > 0 { 2 * (coding + base_len as u64) } else { 0 };
         // Those of which like is drawn to like are filled one after the other.

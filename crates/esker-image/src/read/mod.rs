@@ -5,10 +5,13 @@
 //! | image.rs | an image opened: entries and bytes found |
 //! | view.rs | its answers |
 //! | verify.rs | doubting everything |
+//! | weights.rs | what is no data, by what it is |
 
 mod image;
 mod verify;
 mod view;
+mod weights;
 
 pub use image::{Image, Source, Stretch};
 pub use verify::{Depth, Finding, Report, Thing, verify, verify_while};
+pub use weights::{Weights, weigh};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use esker::store::{Flow, View};
 use esker::{Attr, Cursor, Error, Flags, Ino, Kind, Time, XattrName};
-use esker_image::pack::{Choices, Incoming, Meta, NodeId, Options, Packer, Sharing, Times};
+use esker_image::pack::{Choices, Incoming, Meta, NodeId, Options, Owns, Packer, Sharing, Times};
 use esker_image::{Cache, Image, Source};
 use esker_stone::{Codec, Setting, Start, Transform};
 
@@ -61,6 +61,7 @@ pub fn options(codec: Codec, level: i32) -> Options {
         words: true,
         pictures: true,
         sharing: Some(Sharing { base_len: 32 << 10, group_len: 256 << 10 }),
+        owns: Owns::default(),
         page_len: 512,
         times: Times::All,
         threads: 2,

@@ -7,7 +7,7 @@ use std::io::Cursor;
 
 use esker::store::ReadOnly;
 use esker::{Kind, Time};
-use esker_image::pack::{Meta, Options, Packer, Sharing, Times, copy};
+use esker_image::pack::{Meta, Options, Owns, Packer, Sharing, Times, copy};
 use esker_image::{Cache, Depth, Image, verify};
 use esker_stone::{Codec, Setting, Start};
 
@@ -70,6 +70,7 @@ pub fn pack(model: &Model, codec: Setting) -> Result<Vec<u8>, String> {
         words: true,
         pictures: true,
         sharing: Some(Sharing { base_len: BLOCK_LEN, group_len: 4 * BLOCK_LEN }),
+        owns: Owns::default(),
         page_len: PAGE_LEN,
         times: Times::All,
         threads: 2,

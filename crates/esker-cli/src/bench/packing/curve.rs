@@ -86,6 +86,8 @@ fn picture(tree: &Packed, text: &mut String) {
     }
     let (first, last) = decades(&points);
     let most = points.iter().map(|point| point.stored).fold(0.0, f64::max) * 1.05;
+    // So that no two lines say the same.
+    let digits = [40.0, 4.0, 0.4, 0.04, 0.004].into_iter().filter(|&few| most < few).count();
     let x = |cpu: f64| LEFT + (cpu.log10() - first) / (last - first) * (WIDTH - LEFT - RIGHT);
     let y = |stored: f64| TOP + (1.0 - stored / most) * (HEIGHT - TOP - BOTTOM);
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
@@ -109,7 +111,7 @@ fn picture(tree: &Packed, text: &mut String) {
         let _ = writeln!(
             text,
             "<path class=\"g\" d=\"M{LEFT} {at:.1}H{right}\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{stored:.0}</text>",
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{stored:.digits$}</text>",
             LEFT - 6.0,
             at + 4.0
         );

@@ -1,0 +1,61 @@
+//! What is said of one kind of data in place of what is done with all.
+//!
+//! Above: `Options`. Below: `category`. Invariant: it decides how bytes are stored, and never what they are.
+
+use esker_stone::Setting;
+
+use super::category::Category;
+
+/// What is said of a category. Of what is not said, the level decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Own {
+    /// How its blocks are compressed.
+    pub setting: Option<Setting>,
+    /// Plain bytes of a block of it, at most, but for one that holds a single unit.
+    pub block_len: Option<usize>,
+    /// Its bytes stay in the order in which they come, and its blocks stand alone.
+    pub in_order: bool,
+}
+
+/// What is said of all categories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Owns([Own; Category::NAMES.len()]);
+
+impl Owns {
+    /// The names of what something can be said of, and the numbers of its categories.
+    pub const NAMES: [(&str, &[usize]); 7] = [
+        ("usual", &[0]),
+        ("packed", &[1]),
+        ("sound", &[2, 3, 7]),
+        ("hot", &[5]),
+        ("text", &[12]),
+        ("streams", &[6, 13]),
+        ("code", &[8, 9, 10, 11]),
+    ];
+
+    /// Says something of all that has this name; `false`: nothing has.
+    pub fn say(&mut self, name: &str, mut said: impl FnMut(&mut Own)) -> bool {
+        let known = Self::NAMES.iter().find(|(known, _)| *known == name);
+        let numbers = known.map_or(&[][..], |(_, numbers)| numbers);
+        for &number in numbers {
+            said(&mut self.0[number]);
+        }
+        known.is_some()
+    }
+
+    /// What is said of a category.
+    pub(super) const fn of(&self, category: Category) -> &Own {
+        &self.0[category.number() as usize]
+    }
+
+    /// The longest block of any category where others have `usual`.
+    pub(super) fn block_len_max(&self, usual: usize) -> usize {
+        self.0.iter().filter_map(|own| own.block_len).fold(usual, usize::max)
+    }
+
+    /// The most memory that compressing so many bytes takes, where others are compressed with `usual`.
+    pub(super) fn encoding_memory(&self, usual: Setting, len: usize) -> u64 {
+        let settings = self.0.iter().filter_map(|own| own.setting);
+        settings.map(|own| own.encoding_memory(len)).fold(usual.encoding_memory(len), u64::max)
+    }
+}
