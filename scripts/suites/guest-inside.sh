@@ -138,7 +138,9 @@ for handle in sorted(sums, key=str):
     name = "no handle" if handle is None else f"handle {handle}"
     print(f"  {name}: {sums[handle] / 2**20:.1f} MiB, {begun[handle]} segments begun")
 print(f"  writes to a segment that was begun by another handle: {mixed}")
-sys.exit(mixed > 0 or (told["by"] == "streams") != (len(sums) > 2))
+# The kernel makes handles of lifetimes by itself where a device has them.
+right = {"streams": len(sums) > 2, "none": len(sums) == 1}.get(told["by"], True)
+sys.exit(mixed > 0 or not right)
 PY
 }
 
