@@ -131,9 +131,12 @@ impl<U: Store, D: Device> Kept<U, D> {
     /// Bytes that what waits to be written takes at most; and bytes of memory that hold it.
     pub fn waiting(&self) -> (u64, u64) {
         let layers = self.gate();
-        let both = [Some(&layers.top), layers.closed.as_ref()];
-        let all = both.into_iter().flatten().filter(|layer| !layer.dirty().is_empty());
-        let told = all.map(|layer| (layer.cost().sum(), layer.overlay.upper().space().used));
+        // Whoever writes the closed one holds what changed there, and waits for the gate in the end.
+        let top = Some(&layers.top).filter(|layer| !layer.dirty().is_empty());
+        let told = top
+            .into_iter()
+            .chain(layers.closed.as_ref())
+            .map(|layer| (layer.cost().sum(), layer.overlay.upper().space().used));
         told.fold((0, 0), |sum, own| (own.0.saturating_add(sum.0), own.1.saturating_add(sum.1)))
     }
 

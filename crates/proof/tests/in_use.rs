@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 use esker::posix::{Caller, Fs, New};
 use esker::store::Store as _;
@@ -170,6 +172,24 @@ impl Busy {
         let found = bytes.windows(wanted.len()).position(|own| own == wanted);
         found.expect("it is there") as u64
     }
+}
+
+/// Who asks how much waits to be written gets an answer while it is written, and holds nobody up.
+#[test]
+fn what_waits_is_told_while_it_is_written() {
+    let (told, hears) = channel();
+    // Nobody waits for it to end: where it fails it never does.
+    thread::spawn(move || {
+        let busy = Busy::new(&SHAPE, &mut Chance::new(seed()));
+        busy.while_busy(5, || {
+            for _ in 0..20_000 {
+                let (most, memory) = busy.fs.store().waiting();
+                assert!(memory < SIZE as u64 && most < SIZE as u64, "{most}, {memory}");
+            }
+        });
+        told.send(()).expect("somebody waits");
+    });
+    hears.recv_timeout(Duration::from_secs(120)).expect("an answer");
 }
 
 /// Nothing is found where nothing is damaged, however much is written and moved meanwhile.

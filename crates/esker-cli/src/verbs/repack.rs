@@ -54,7 +54,8 @@ pub struct Repack {
     #[arg(
         long,
         conflicts_with_all = [
-            "codec", "block_size", "category", "exclude", "include", "filter", "filter_from", "order", "hot",
+            "codec", "block_size", "category", "exclude", "include", "filter", "filter_from",
+            "order", "hot",
         ]
     )]
     metadata_only: bool,
