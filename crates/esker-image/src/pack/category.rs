@@ -41,6 +41,9 @@ const TEXT_LEVEL: i32 = 10;
 const TEXT_LEVEL_XZ: i32 = 13;
 /// Most bytes of a block of it that has a base.
 const TEXT_LEN: usize = 512 << 10;
+/// Most bytes of a block of text in words that has a base: their form has half as many, and what they have in common
+/// with others is known from the base.
+const WORDS_LEN: usize = 1 << 20;
 /// From this level of xz on text is tried as hard as anything.
 const TEXT_XZ: i32 = 9;
 /// What is tried on bytes that look like chance.
@@ -122,6 +125,7 @@ impl Category {
         match self {
             // What is made takes parts of several such blocks, and what is alike is known from the base.
             Self::Text | Self::TextWords if has_base && usual > TEXT_LEN => TEXT_LEN,
+            Self::Words if has_base && usual > WORDS_LEN => WORDS_LEN,
             // What came long before says little about sound, and a small block is quick to read.
             Self::Sound(_) if usual > SOUND_LEN => SOUND_LEN,
             // Each strip is a block.
@@ -200,6 +204,8 @@ mod tests {
         assert_eq!(text.block_len(3 << 20, true), TEXT_LEN);
         assert_eq!(text.block_len(3 << 20, false), 3 << 20);
         assert_eq!(text.block_len(100, true), 100);
+        assert_eq!(Category::Words.block_len(3 << 20, true), WORDS_LEN);
+        assert_eq!(Category::Words.block_len(3 << 20, false), 3 << 20);
         assert_eq!(Category::Usual.block_len(3 << 20, true), 3 << 20);
         let of = |codec, level| text.setting(Setting::new(codec, level));
         let zstd = |level| Setting::new(Codec::Zstd, level);
