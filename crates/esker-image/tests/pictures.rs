@@ -109,13 +109,6 @@ fn strips_go_on_where_the_one_before_ends() {
                 assert!(Codec::Jpeg.decode(short, &[], &mut again).is_err());
                 let long = [&stored[..], &[0]].concat();
                 assert!(Codec::Jpeg.decode(&long, &[], &mut again).is_err());
-                // Other bytes than its own are told right or not at all.
-                let mut other = own.to_vec();
-                other[own.len() / 2] ^= 1;
-                if let Some(stored) = strip.encode(&other) {
-                    let made = Codec::Jpeg.decode(&stored, &[], &mut again);
-                    assert!(made.is_err() || again == other || again.len() == other.len());
-                }
             }
         }
     }

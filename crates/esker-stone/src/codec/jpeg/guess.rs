@@ -1,7 +1,7 @@
 //! What a block is likely to hold, by the edges of those beside it: pictures mostly go on.
 //!
-//! Above: `model`. Invariant: whatever the numbers are, nothing overflows: sums stay below 2^31 by the limits below. Where
-//! that is said by `wrapping`, it is for what the compiler makes of it.
+//! Above: `block`, `model`. Invariant: whatever the numbers are, nothing overflows: sums stay below 2^31 by the limits
+//! below. Where that is said by `wrapping`, it is for what the compiler makes of it.
 
 /// Rows and columns of a block.
 pub(super) const SIDE: usize = 8;
