@@ -275,7 +275,7 @@ fn log(superblock: Superblock, sequence: u64) -> Log {
         superblock,
         home: (0, 0),
         safe_home: 0,
-        hidden: false,
+        told: 0,
         since: Vec::new(),
         round: None,
         idle: Vec::new(),

@@ -369,7 +369,7 @@ fn log(superblock: Superblock, home: (u32, u64), places: (Physical, [Physical; N
         superblock,
         home,
         safe_home: home.0,
-        hidden: false,
+        told: 0,
         since: vec![physical],
         round: None,
         idle: Vec::new(),
