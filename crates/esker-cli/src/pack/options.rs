@@ -73,8 +73,8 @@ pub struct Making {
     #[arg(long, value_name = "true|false")]
     pictures: Option<bool>,
     /// Treat one kind of data in its own way, as in code:codec=xz:9,block=16M or sound:order=path; any number of them.
-    /// Kinds: usual, packed (what is compressed already), sound, hot, text, streams (what those hold that are unpacked),
-    /// code
+    /// Kinds: usual, packed (what is compressed already), sound, hot, text, streams (what is in those that are
+    /// unpacked), code
     #[arg(long, value_name = "KIND:KEY=VALUE[,...]")]
     category: Vec<String>,
 }

@@ -25,8 +25,8 @@ File systems (--on; what is not installed, or not in the kernel, is left out and
   esker[:OPTION=VALUE,...]   a volume of ours, with options of `esker mkfs` (esker:block=4K)
   ext4 xfs btrfs f2fs nilfs2 kernel file systems, as mkfs(8) makes them
   btrfs-zstd f2fs-zstd       the same, compressing everything
-  null                       a server that keeps nothing, and writes a block and flushes at each fsync:
-                             the least that a file system over FUSE takes (for synced)
+  null                       a server that keeps nothing, and writes a block and flushes at each
+                             fsync: the least that a file system over FUSE takes (for synced)
 
 Work (WORK; all of the first three, overwrite, both of sqlite and mail where none is named):
   16Kx10 100Kx1000 1Mx100    so many files of this size: made in passes of 4 KiB to each, read,
@@ -39,8 +39,8 @@ Work (WORK; all of the first three, overwrite, both of sqlite and mail where non
   latency                    how long a write of 4 KiB takes at half the rate that is kept up, on a
                              fresh file system, and on one 90 % full and written over five times
   sqlite-wal sqlite-delete   1500 and 200 small transactions (by the program sqlite3)
-  mail[:ROUNDS]              a mail server of 1000 messages: in each round one goes, one comes, one is
-                             read and added to, one is read; two syncs
+  mail[:ROUNDS]              a mail server of 1000 messages: in each round one goes, one comes, one
+                             is read and added to, one is read; two syncs
   tree:ARCHIVE               an archive is unpacked by tar(1), built with --build, and removed
 
 Examples:

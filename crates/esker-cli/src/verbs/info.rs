@@ -40,10 +40,11 @@ impl Info {
         if self.image.is_dir() {
             let all = ask::ask_of(&self.image, &crate::stats::message(), NO_MOUNT)?;
             let mount = of_mount(&all);
-            return Ok(say(&match self.json {
-                true => Value::Object(mount).to_string(),
-                false => words_of_mount(&path_shown(&self.image), &all, &mount),
-            }));
+            match self.json {
+                true => say(&Value::Object(mount).to_string()),
+                false => say(&words_of_mount(&path_shown(&self.image), &all, &mount)),
+            }
+            return Ok(());
         }
         if is_volume(&self.image) {
             return report::info(&self.image, &self.opening.bases, self.json)

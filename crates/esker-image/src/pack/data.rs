@@ -526,20 +526,10 @@ impl<W: Write> Data<W> {
         Ok(())
     }
 
-    /// How blocks of a category are compressed.
-    fn setting_of(&self, category: Category) -> Setting {
-        self.owns.of(category).setting.unwrap_or_else(|| category.setting(self.setting))
-    }
-
     /// Most bytes of one.
     fn block_len_of(&self, category: Category) -> usize {
         let usual = || category.block_len(self.block_len, self.shared.is_some());
         self.owns.of(category).block_len.unwrap_or_else(usual)
-    }
-
-    /// Whether like is drawn to like in it.
-    const fn is_drawn(&self, category: Category) -> bool {
-        category.is_drawn() && !self.owns.of(category).in_order
     }
 
     /// Puts a unit into the block at hand of its category, or the next one.
@@ -592,8 +582,8 @@ impl<W: Write> Data<W> {
         let number = number as usize;
         self.slots.resize(self.slots.len().max(number + 1), 0);
         self.slots[number] = self.pool.next_slot();
-        let (base, setting) = (self.shared.clone(), self.setting_of(category));
-        let base = base.filter(|_| self.is_drawn(category) && setting.codec.takes_base());
+        let (base, setting) = (self.shared.clone(), self.owns.setting(category, self.setting));
+        let base = base.filter(|_| self.owns.is_drawn(category) && setting.codec.takes_base());
         let telling = own.unwrap_or_else(|| match &base {
             Some(_) => self.telling.clone(),
             None if category.is_told() => Telling::Own,
@@ -619,7 +609,7 @@ impl<W: Write> Data<W> {
         };
         self.close_told(number, Some(own))?;
         self.telling = telling;
-        let shared = Shared::new(base, self.setting_of(category));
+        let shared = Shared::new(base, self.owns.setting(category, self.setting));
         self.shared = Some((slot, Arc::new(shared)));
         Ok(())
     }
@@ -742,7 +732,8 @@ impl<W: Write> Data<W> {
         self.choices.alike = Some(likes.len() as u64);
         let mut places = vec![(0, 0); self.units.count()];
         let is_there = |drawn: &Category| {
-            self.is_drawn(*drawn) && all.clone().any(|unit| self.units.category(unit) == *drawn)
+            self.owns.is_drawn(*drawn)
+                && all.clone().any(|unit| self.units.category(unit) == *drawn)
         };
         for category in Category::DRAWN.into_iter().filter(is_there).collect::<Vec<_>>() {
             self.place_drawn(category, &likes, &mut places)?;
@@ -754,7 +745,7 @@ impl<W: Write> Data<W> {
             _ => 0,
         };
         let mut others: Vec<_> =
-            all.filter(|&unit| !self.is_drawn(self.units.category(unit))).collect();
+            all.filter(|&unit| !self.owns.is_drawn(self.units.category(unit))).collect();
         others.sort_by_key(shape);
         for unit in others {
             places[unit as usize] = self.place(unit)?;
@@ -776,7 +767,7 @@ impl<W: Write> Data<W> {
         };
         let lens: Vec<u32> = (0..self.units.count() as UnitId).map(len).collect();
         let block_len = self.owns.of(category).block_len.unwrap_or(self.block_len);
-        let takes_base = self.setting_of(category).codec.takes_base();
+        let takes_base = self.owns.setting(category, self.setting).codec.takes_base();
         let sharing = self.sharing.filter(|_| takes_base);
         let near = sharing.map_or(0, Sharing::near).max(block_len);
         let order = grown(&lens, likes, near);

@@ -48,6 +48,16 @@ impl Owns {
         &self.0[category.number() as usize]
     }
 
+    /// How its blocks are compressed, where those of all are with `usual`.
+    pub(super) fn setting(&self, category: Category, usual: Setting) -> Setting {
+        self.of(category).setting.unwrap_or_else(|| category.setting(usual))
+    }
+
+    /// Whether like is drawn to like in it.
+    pub(super) const fn is_drawn(&self, category: Category) -> bool {
+        category.is_drawn() && !self.of(category).in_order
+    }
+
     /// The longest block of any category where others have `usual`.
     pub(super) fn block_len_max(&self, usual: usize) -> usize {
         self.0.iter().filter_map(|own| own.block_len).fold(usual, usize::max)

@@ -1,7 +1,7 @@
 //! Doing what is measured: each act of a work, below a directory.
 //!
-//! Above: [`super::cost`]. Below: `work` says what, [`data`](super::data) gives the bytes. Invariant: the same calls with
-//! the same bytes on every file system.
+//! Above: [`super::cost`]. Below: `work` says what, [`data`](super::data) gives the bytes. Invariant: the same calls
+//! with the same bytes on every file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};

@@ -47,7 +47,7 @@ impl Interval {
     /// The last number that means one.
     const fn middle(&self, chance: u32) -> u32 {
         let range = (self.high - self.low) as u64;
-        self.low + (range * chance as u64 >> CHANCE_BITS) as u32
+        self.low + ((range * chance as u64) >> CHANCE_BITS) as u32
     }
 
     const fn narrow(&mut self, bit: bool, middle: u32) {
@@ -131,7 +131,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Whether nothing is left.
-    pub fn is_at_end(mut self) -> Result<bool> {
+    pub fn is_at_end(&mut self) -> Result<bool> {
         Ok(self.number == self.interval.low && self.ready.is_empty() && !self.load()?)
     }
 }
@@ -186,7 +186,7 @@ pub(super) const WEIGHTS: Weights = [WEIGHT; 3];
 fn logistic(x: i32) -> i32 {
     let x = x.clamp(-DOMAIN_MAX, DOMAIN_MAX) + DOMAIN_MAX + 1;
     let (step, part) = ((x >> 7) as usize & 31, x & 127);
-    LOGISTIC[step] * (128 - part) + LOGISTIC[step + 1] * part >> 3
+    (LOGISTIC[step] * (128 - part) + LOGISTIC[step + 1] * part) >> 3
 }
 
 /// How chances become opinions, and how quickly slots learn.

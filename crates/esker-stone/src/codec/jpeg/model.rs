@@ -341,9 +341,13 @@ impl<C: Coder> Work<'_, C> {
         self.block.ends = self.meeting(true);
         let light = (i32::from(found) * quant).clamp(-8191, 8191);
         let goes_on = |last: i32, before: i32| light + last + (last - before) / 2;
-        for at in 0..SIDE {
-            self.block.below[at] = goes_on(picture[7][at], picture[6][at]);
-            self.block.right[at] = goes_on(picture[at][7], picture[at][6]);
+        for (below, (last, before)) in
+            self.block.below.iter_mut().zip(picture[7].iter().zip(picture[6]))
+        {
+            *below = goes_on(*last, before);
+        }
+        for (right, row) in self.block.right.iter_mut().zip(picture) {
+            *right = goes_on(row[7], row[6]);
         }
         Ok(())
     }
