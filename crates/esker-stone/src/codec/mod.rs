@@ -5,6 +5,7 @@
 //! the format, and answers damage with an error; a base only ever reaches a codec that takes one.
 
 mod brotli;
+mod feed;
 pub mod jpeg;
 mod lz4;
 mod pcm;

@@ -4,11 +4,9 @@
 
 use std::io::Read;
 
-use crate::codec::undecodable;
+use crate::codec::feed::Feed;
 use crate::error::{Damage, Result};
 
-/// Bytes that are read at once.
-const BUFFER_LEN: usize = 4096;
 /// Bytes that the coder holds.
 const HELD: usize = 4;
 /// Bits of a chance.
@@ -96,43 +94,27 @@ impl Coder for Encoder<'_> {
 
 /// Reads.
 pub(super) struct Decoder<'a> {
-    source: &'a mut dyn Read,
-    buffer: Box<[u8; BUFFER_LEN]>,
-    /// What of it was not taken yet.
-    ready: std::ops::Range<usize>,
+    feed: Feed<'a>,
     interval: Interval,
     number: u32,
 }
 
 impl<'a> Decoder<'a> {
     pub fn new(source: &'a mut dyn Read) -> Result<Self> {
-        let buffer = Box::new([0; BUFFER_LEN]);
-        let mut own = Self { source, buffer, ready: 0..0, interval: Interval::ALL, number: 0 };
+        let mut own = Self { feed: Feed::new(source), interval: Interval::ALL, number: 0 };
         for _ in 0..HELD {
             own.number = own.number << 8 | u32::from(own.byte()?);
         }
         Ok(own)
     }
 
-    #[cold]
-    fn load(&mut self) -> Result<bool> {
-        let count = self.source.read(&mut self.buffer[..]).map_err(|error| undecodable(&error))?;
-        self.ready = 0..count;
-        Ok(count > 0)
-    }
-
     fn byte(&mut self) -> Result<u8> {
-        if self.ready.is_empty() && !self.load()? {
-            return Err(Damage::Undecodable.into());
-        }
-        let byte = self.buffer[self.ready.start];
-        self.ready.start += 1;
-        Ok(byte)
+        self.feed.next()?.ok_or_else(|| Damage::Undecodable.into())
     }
 
     /// Whether nothing is left.
     pub fn is_at_end(&mut self) -> Result<bool> {
-        Ok(self.number == self.interval.low && self.ready.is_empty() && !self.load()?)
+        Ok(self.number == self.interval.low && self.feed.is_at_end()?)
     }
 }
 

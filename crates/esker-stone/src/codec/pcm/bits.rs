@@ -4,11 +4,9 @@
 
 use std::io::Read;
 
-use crate::codec::undecodable;
+use crate::codec::feed::Feed;
 use crate::error::{Damage, Result};
 
-/// Bytes that are read at once.
-const BUFFER_LEN: usize = 4096;
 /// Zeros in a row that a number of its own stands behind.
 const ZEROS_MAX: u32 = 24;
 /// Bits of that.
@@ -67,35 +65,21 @@ pub(super) const fn rice_len(number: u64, low: u32) -> u64 {
 
 /// Bytes that are read bit by bit.
 pub(super) struct Reader<'a> {
-    source: &'a mut dyn Read,
-    buffer: Box<[u8; BUFFER_LEN]>,
-    /// What of it was not taken yet.
-    ready: std::ops::Range<usize>,
+    feed: Feed<'a>,
     open: u64,
     count: u32,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(source: &'a mut dyn Read) -> Self {
-        Self { source, buffer: Box::new([0; BUFFER_LEN]), ready: 0..0, open: 0, count: 0 }
-    }
-
-    /// More bytes, if there are any.
-    fn load(&mut self) -> Result<()> {
-        if self.ready.is_empty() {
-            let len =
-                self.source.read(&mut self.buffer[..]).map_err(|error| undecodable(&error))?;
-            self.ready = 0..len;
-        }
-        Ok(())
+        Self { feed: Feed::new(source), open: 0, count: 0 }
     }
 
     /// Opens 57 bits and more, where there are so many.
     fn fill(&mut self) -> Result<()> {
         while self.count <= 56 {
-            self.load()?;
-            let Some(at) = self.ready.next() else { return Ok(()) };
-            self.open |= u64::from(self.buffer[at]) << self.count;
+            let Some(byte) = self.feed.next()? else { return Ok(()) };
+            self.open |= u64::from(byte) << self.count;
             self.count += 8;
         }
         Ok(())
@@ -133,8 +117,7 @@ impl<'a> Reader<'a> {
 
     /// Whether nothing follows but what is missing to a whole byte.
     pub fn is_at_end(&mut self) -> Result<bool> {
-        self.load()?;
-        Ok(self.count < 8 && self.open == 0 && self.ready.is_empty())
+        Ok(self.feed.is_at_end()? && self.count < 8 && self.open == 0)
     }
 }
 
