@@ -124,7 +124,7 @@ impl<D: Device> Settling<'_, D> {
         Ok((physical, number, 0))
     }
 
-    /// Writes a part with pages, and its parity behind it; how long that is.
+    /// Writes a part with pages, and its parity behind it; how long both are.
     fn put(
         &mut self,
         mut part: Buffer,
@@ -152,7 +152,7 @@ impl<D: Device> Settling<'_, D> {
         if let Some(behind) = behind {
             volume.device.submit(at + len, behind, Stream::Tables)?;
         }
-        Ok(parity_len)
+        Ok(len + parity_len)
     }
 
     /// Writes leaves as tables, and takes them; unless `all`, those stay that do not fill one.
@@ -183,8 +183,7 @@ impl<D: Device> Settling<'_, D> {
             let round = self.log.round.as_ref().map_or(0, |round| round.begin.sequence);
             let sequence = self.as_of.unwrap_or(round);
             let holds = Holds { top: top.page, sequence, before: 0 };
-            let own = (part.len() - PartHead::SIZE) as u64;
-            let bytes = own + self.put(Buffer::from(&*part), place, holds)?;
+            let bytes = self.put(Buffer::from(&*part), place, holds)?;
             to.push(TableRow { layer: 0, key: leaves[from].key.clone(), top, bytes });
             from = end;
         }
@@ -407,7 +406,9 @@ impl<D: Device> Volume<D> {
         let bytes = state.tables.iter().map(|table| table.bytes);
         let all = bytes.fold(0, u64::saturating_add);
         let share = usize::try_from(all / SHARED_TABLES).unwrap_or(usize::MAX);
-        share.clamp(self.table_len / SHARED_SHARE, self.table_len)
+        // A part takes whole units, however little is in it.
+        let unit = self.shape.unit as usize - PartHead::SIZE;
+        share.max(unit).max(self.table_len / SHARED_SHARE).min(self.table_len)
     }
 
     /// Settles as far as it is time to: in proportion to what came since the round began.

@@ -182,6 +182,7 @@ impl<D: Device> Volume<D> {
     fn raised_len(&self, state: &State) -> u64 {
         let tables = state.tables.iter().chain(&state.kept);
         let own = |table: &TableRow| {
+            // Earlier versions counted pages alone, without the head and what fills the unit.
             let part = self.padded(PartHead::SIZE).saturating_add(table.bytes);
             part.saturating_add(parity_len(part))
         };

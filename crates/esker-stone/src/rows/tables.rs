@@ -20,7 +20,7 @@ pub struct TableRow {
     pub key: Vec<u8>,
     /// Its top page.
     pub top: Top,
-    /// Bytes that its pages take in their segment.
+    /// Bytes that it takes in its segment, with all that belongs to it.
     pub bytes: u64,
 }
 
