@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
 use esker::Ino;
-use esker_stone::Sealed;
 use esker_stone::key::{self, kind};
 use esker_stone::rows::blocks::{BlockRow, Blocks};
 use esker_stone::rows::extents::{BlockName, Content, Extent, Piece};
@@ -21,13 +20,14 @@ use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::places::Listing;
 use esker_stone::rows::xattrs::Xattr;
+use esker_stone::{Codec, Sealed};
 
 use crate::base::{self, is_based};
 use crate::counts::Count;
 use crate::delta::Delta;
 use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
-use crate::limits::{PART_LEN, PIECES, ROWS_PAGE_LEN, SHARED_LEN_MIN};
+use crate::limits::{NUMBER_MAX, PART_LEN, PIECES, ROWS_PAGE_LEN, SHARED_LEN_MIN, SLOT_MAX};
 use crate::log::{Log, flags, may_relocate};
 use crate::part::{PartHead, append_page};
 use crate::recent::{END, Run};
@@ -128,6 +128,10 @@ pub(crate) const CUT: usize = 4 << 10;
 const BLOCK_ROW_LEN: usize = 128;
 /// Bytes that the group around such rows takes, at most.
 const GROUP_HEAD_LEN: usize = 256;
+/// How long rows are is measured again when one of so many is new.
+const MEASURED_SHARE: usize = 16;
+/// Before that is done, of any rows.
+const NOT_MEASURED: (usize, usize) = (0, BLOCK_ROW_LEN);
 
 /// One try at a commit.
 struct Writer<'a, D> {
@@ -159,6 +163,8 @@ struct Writer<'a, D> {
     /// The part that is being filled, its head left free.
     part: Buffer,
     rows: Vec<BlockRow>,
+    /// With so many of these, and one more, a page would be so long.
+    measured: (usize, usize),
     parts: u32,
     /// Writing failed, not looking.
     failed: bool,
@@ -272,12 +278,13 @@ impl<D: Device> Sink for Writer<'_, D> {
         self.end_blocks()?;
         let stack = self.volume.stack(self.state);
         let row = stack.block_row(block)?;
-        if inside && row.stored as usize > self.tail() {
+        let stored = row.stored as usize;
+        if inside && stored > self.left(usize::MAX, stored) {
             return Ok(false);
         }
         let stored = stack.stored_block(block, &row)?;
         let (from, _) = stack.whereabouts(block, &row)?;
-        self.make_room(stored.len(), GROUP_HEAD_LEN + self.rows.len() * BLOCK_ROW_LEN)?;
+        self.make_room(stored.len(), 0, PART_LEN)?;
         let at = self.log.at + self.part.len() as u64;
         let (to, shift) = (self.log.segment, at.wrapping_sub(row.at));
         self.volume.counts.add(Count::Moved, stored.len() as u64);
@@ -336,17 +343,40 @@ impl<D: Device> Writer<'_, D> {
         Ok(held)
     }
 
-    /// Ends the part, and the segment, if so many bytes more and a page of so many would be too much.
-    fn make_room(&mut self, bytes: usize, page: usize) -> Result<()> {
-        let fits = |own: &Self| {
-            let len = own.volume.padded(own.part.len() + bytes + page);
-            len <= own.volume.rest(own.log)
-        };
-        let full = self.part.len() + bytes > PART_LEN || !fits(self);
-        if full && self.part.len() > PartHead::SIZE {
+    /// Bytes that the open part still takes, with one block more, where it and the open segment take at most `most`.
+    /// Where that seems to be less than are wanted it counts how long the page of its rows really is.
+    fn left(&mut self, most: usize, wanted: usize) -> usize {
+        let rest = usize::try_from(self.volume.rest(self.log)).unwrap_or(usize::MAX);
+        let free = most.min(rest).saturating_sub(self.part.len());
+        let left = free.saturating_sub(self.page_len());
+        let (rows, (measured, _)) = (self.rows.len(), self.measured);
+        // Few of them have come since that was done, or it is not worth it.
+        if left >= wanted || (rows - measured) * MEASURED_SHARE < rows.max(1) {
+            return left;
+        }
+        let end = self.rows.last().map_or(0, |row| row.at + u64::from(row.stored));
+        self.rows.push(stranger(end));
+        let page = Blocks::encode(self.log.slot, &self.rows, self.volume.writing().measure());
+        self.rows.truncate(rows);
+        self.measured = (rows, page.len());
+        free.saturating_sub(self.page_len())
+    }
+
+    /// Bytes that the page of the part's rows of blocks takes at most, with one row more.
+    fn page_len(&self) -> usize {
+        let (rows, (measured, len)) = (self.rows.len(), self.measured);
+        let about = GROUP_HEAD_LEN + (rows + 1) * BLOCK_ROW_LEN;
+        about.min(GROUP_HEAD_LEN + len + (rows - measured) * BLOCK_ROW_LEN)
+    }
+
+    /// Ends the part, which is to take at most `most`, and the segment, if so many bytes more, with so many of rows
+    /// that are not of blocks, would be too much.
+    fn make_room(&mut self, bytes: usize, page: usize, most: usize) -> Result<()> {
+        let more = bytes + page;
+        if self.left(most, more) < more && self.part.len() > PartHead::SIZE {
             self.put_part(&[], false)?;
         }
-        if !fits(self) {
+        if self.left(usize::MAX, more) < more {
             self.advance()?;
         }
         Ok(())
@@ -381,6 +411,7 @@ impl<D: Device> Writer<'_, D> {
         self.failed |= is_failure(&put);
         put?;
         self.parts += 1;
+        self.measured = NOT_MEASURED;
         self.part.clear();
         self.part.resize(PartHead::SIZE);
         let segment = self.log.segment;
@@ -418,8 +449,8 @@ impl<D: Device> Writer<'_, D> {
         let pages = self.delta.pages(limit, self.volume.writing().measure());
         let count = pages.len();
         for (number, page) in pages.iter().enumerate() {
-            let rows = GROUP_HEAD_LEN + self.rows.len() * BLOCK_ROW_LEN;
-            self.make_room(0, rows + page.len())?;
+            // What is shorter by being apart takes no fewer requests.
+            self.make_room(0, page.len(), usize::MAX)?;
             self.put_part(page, number + 1 == count)?;
         }
         if count == 0 {
@@ -429,6 +460,13 @@ impl<D: Device> Writer<'_, D> {
         self.failed |= is_failure(&barrier);
         barrier
     }
+}
+
+/// A row unlike any other: beside it no number is the same in all rows, which is what takes most.
+fn stranger(end: u64) -> BlockRow {
+    let base = Some(BlockName { segment: NUMBER_MAX, slot: SLOT_MAX });
+    let row = BlockRow::lost(end + PART_LEN as u64, 1);
+    BlockRow { codec: Codec::Lz4, base, owner: Some((NUMBER_MAX, NUMBER_MAX)), ..row }
 }
 
 /// Whether the device failed. That there is no room below it is none: what was there stays, and what was to come is
@@ -564,6 +602,7 @@ impl<D: Device> Volume<D> {
             plains: Vec::new(),
             part: Buffer::from(&[0; PartHead::SIZE][..]),
             rows: Vec::new(),
+            measured: NOT_MEASURED,
             parts: 0,
             failed: false,
         };

@@ -26,9 +26,13 @@ pub const SUPERBLOCKS_MAX: u64 = 64;
 pub const COPIES_MAX: u32 = 2;
 /// Bytes from one superblock to the next.
 pub const SUPERBLOCK_STEP: u64 = 4096;
-/// Bytes at which a part is written, if its commit goes on: many parts are on their way to the device while more is
-/// compressed.
-pub const PART_LEN: usize = 960 << 10;
+/// Bytes of a part whose commit goes on, about: many are on their way to the device while more is compressed, each is
+/// as long as a few of the largest requests that devices take, and whole ones fill segments.
+pub const PART_LEN: usize = 1 << 20;
+/// Bytes that one write takes that goes astray, at most: more than any part has.
+pub const ASTRAY_LEN: u64 = 2 << 20;
+/// Bytes behind the beginning of that in which there is a head, if anything follows.
+pub const BEHIND_LEN: u64 = 2 * ASTRAY_LEN;
 /// Plain bytes of one page of a commit's rows.
 pub const ROWS_PAGE_LEN: usize = 256 << 10;
 /// Plain bytes of one group in it, about.
@@ -80,4 +84,5 @@ pub const MOMENT_CACHE_LEN: usize = 32 << 20;
 pub const RECENT_LEN: usize = 16 << 20;
 
 const _: () = assert!(SUPERBLOCKS_MAX * SUPERBLOCK_STEP <= 2 * SEGMENT_LEN_MIN);
+const _: () = assert!((PART_LEN + 2 * ROWS_PAGE_LEN) as u64 <= ASTRAY_LEN);
 const _: () = assert!(BLOCK_LEN_MAX as u64 * 2 < SEGMENT_LEN_MIN);

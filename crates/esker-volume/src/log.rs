@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::device::{Buffer, Device, Fault, Stream};
 use crate::error::{Damage, Error, Result};
-use crate::limits::{NEXT, UNIT_MAX};
+use crate::limits::{BEHIND_LEN, NEXT, UNIT_MAX};
 use crate::migrate::Moving;
 use crate::part::{LAST, LOG, MAGIC, PartHead};
 use crate::segments::{Condition, Physical, Segment, Segments};
@@ -74,8 +74,8 @@ pub(crate) struct Log {
     pub home: (u32, u64),
     /// Which of the segments of each pair has the one that counts.
     pub safe_home: u32,
-    /// The segment in which the log ended when that was written.
-    pub told: u64,
+    /// Whether the log has left a stretch since that was written of which one damage may take every head.
+    pub hidden: bool,
     /// Segments that the log since the superblock lies in, the open one last.
     pub since: Vec<Physical>,
     /// The round of settling that is under way.
@@ -238,6 +238,7 @@ impl<D: Device> Volume<D> {
         };
         log.good.next.retain(|&one| one != to);
         log.since.push(to);
+        log.hidden |= log.at < BEHIND_LEN;
         self.leave(log.physical);
         (log.physical, log.segment, log.at, log.slot) = (to, number, 0, 0);
         log.next = next;
@@ -294,7 +295,11 @@ impl<D: Device> Volume<D> {
         let mut last = Error::Damaged(Damage::Segment);
         for to in log.good.next.clone() {
             match self.go_on(log, (to, None), 0) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    // Of what is in the stretch that was left nobody knows how much counts.
+                    log.hidden = true;
+                    return Ok(());
+                }
                 Err(error) => last = error,
             }
             log.good.next.retain(|&one| one != to);

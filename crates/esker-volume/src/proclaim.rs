@@ -50,7 +50,7 @@ impl<D: Device> Volume<D> {
         }
         self.device.flush()?;
         log.safe_home = next.0;
-        log.told = log.segment;
+        log.hidden = false;
         log.closed = superblock.closed != 0;
         Ok(())
     }
@@ -75,10 +75,11 @@ impl<D: Device> Volume<D> {
         self.proclaim(log, 0).or_else(|_| self.proclaim(log, 0))
     }
 
-    /// Where the log came into another stretch: what follows there would not be found if a head before it were damaged,
-    /// and nobody would know that it was there. So a superblock says it, before the next commit.
+    /// Where the log came into another stretch, and left one with so little in it that one damage may take all of that:
+    /// what follows would not be found, and nobody would know that it was there. So a superblock says it, before the
+    /// next commit.
     pub(crate) fn proclaim_in_time(&self, log: &mut Log) {
-        if log.told != log.segment {
+        if log.hidden {
             // The commits are safe without it.
             let _ = self.proclaim(log, 0);
         }

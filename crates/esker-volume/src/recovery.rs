@@ -10,7 +10,8 @@ use crate::delta::Delta;
 use crate::device::{Device, Fault};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{
-    NEXT, NUMBER_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX,
+    ASTRAY_LEN, BEHIND_LEN, NEXT, NUMBER_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP,
+    SUPERBLOCKS_MAX,
 };
 use crate::log::{Good, Log, hold, named, places_behind};
 use crate::migrate::Moving;
@@ -25,10 +26,6 @@ use crate::volume::{Options, Volume};
 
 /// Bytes that are looked at together around the end of the log.
 const LOOK_LEN: usize = 128 << 10;
-/// Bytes before the end in which something may begin that lies on what came next: as much as a part, at most.
-const BEFORE_LEN: u64 = 2 << 20;
-/// Bytes behind it in which there is a head, if two parts in a row are damaged and others follow.
-const BEHIND_LEN: u64 = 2 * BEFORE_LEN;
 
 /// A superblock that counts, and where it lies: which segment of a pair, which step.
 type Found = (Superblock, (u32, u64));
@@ -154,8 +151,13 @@ impl<D: Device> Walk<'_, D> {
         let place = u64::from(physical.0) * own.segment_len + at;
         self.device.read(place, &mut bytes)?;
         let head = PartHead::parse(&bytes, &own.uuid);
-        Ok(head
-            .filter(|head| head.at == at && head.kind == LOG && at + head.len <= own.segment_room))
+        Ok(head.filter(|head| self.is_of_log(head, at)))
+    }
+
+    /// Whether a head that was found here is one of a part of the log.
+    const fn is_of_log(&self, head: &PartHead, at: u64) -> bool {
+        let end = at.saturating_add(head.len);
+        head.at == at && head.kind == LOG && end <= self.superblock.segment_room
     }
 
     /// How many parts to keep for this one to follow: it names one of them, or the superblock's.
@@ -298,34 +300,69 @@ impl<D: Device> Walk<'_, D> {
     }
 
     /// The newest commit that anything near the end of the log says was safe: parts behind one whose head is damaged,
-    /// and what lies in the place of such a part.
+    /// what lies in the place of such a part, and all that those parts lead to.
     fn told_near_end(&self) -> Result<u64> {
-        let (physical, _, at, next) = self.end();
-        let mut newest =
-            self.told_between(physical, at.saturating_sub(BEFORE_LEN), at + BEHIND_LEN)?;
+        let (physical, segment, at, next) = self.end();
+        let around = (at.saturating_sub(ASTRAY_LEN), at + BEHIND_LEN);
+        let mut newest = self.told_between(physical, around, &|head| head.segment == segment)?;
         for physical in next {
-            newest = newest.max(self.told_between(physical, 0, BEHIND_LEN)?);
+            let later = |head: &PartHead| head.segment > segment;
+            newest = newest.max(self.told_between(physical, (0, BEHIND_LEN), &later)?);
         }
         Ok(newest)
     }
 
-    /// The same of a range of a stretch.
-    fn told_between(&self, physical: Physical, from: u64, to: u64) -> Result<u64> {
+    /// The same of a range of a stretch; `may`: whether a part of the log in it may be one behind the end.
+    fn told_between(
+        &self,
+        physical: Physical,
+        (from, to): (u64, u64),
+        may: &dyn Fn(&PartHead) -> bool,
+    ) -> Result<u64> {
         let own = &self.superblock;
         let begin = u64::from(physical.0) * own.segment_len;
         // Behind its write pointer a zone holds nothing.
         let written = self.device.written(begin)?.unwrap_or(own.segment_room);
         let end = to.min(written).min(own.segment_room);
-        let (mut newest, mut bytes) = (0, vec![0; LOOK_LEN]);
+        let (mut newest, mut last, mut bytes) = (0, None, vec![0; LOOK_LEN]);
         for at in (from..end).step_by(LOOK_LEN) {
             bytes.truncate((end - at) as usize);
             // What cannot be read tells nothing. Where the next part would be was read before.
-            if self.device.read(begin + at, &mut bytes).is_ok() {
-                let units = bytes.chunks(own.unit as usize);
-                newest = units.fold(newest, |newest, unit| told(unit, &own.uuid).max(newest));
+            if self.device.read(begin + at, &mut bytes).is_err() {
+                continue;
+            }
+            for (at, unit) in (at..).step_by(own.unit as usize).zip(bytes.chunks(own.unit as usize))
+            {
+                newest = newest.max(told(unit, &own.uuid));
+                let head = unit.starts_with(&MAGIC).then(|| PartHead::parse(unit, &own.uuid));
+                let head = head.flatten().filter(|head| self.is_of_log(head, at) && may(head));
+                last = head.map(|head| Part { head, physical }).or(last);
             }
         }
-        Ok(newest)
+        Ok(last.map_or(newest, |last| self.told_behind(last).max(newest)))
+    }
+
+    /// The newest commit that any of the parts says was safe that this one leads to. None of them need name the one
+    /// before: what was written in vain tells nothing wrong.
+    fn told_behind(&self, mut last: Part) -> u64 {
+        let mut newest = 0;
+        loop {
+            newest = newest.max(last.head.durable);
+            let Part { head, physical } = last;
+            let mut places = places_behind(&self.superblock, head.at + head.len);
+            let behind = places.find_map(|at| {
+                self.head_at(physical, at).ok().flatten().filter(|own| own.segment == head.segment)
+            });
+            let others = [head.next, head.spare].map(Physical).into_iter().filter_map(|other| {
+                let first = self.head_at(other, 0).ok().flatten();
+                first.filter(|own| own.segment > head.segment).map(|own| (other, own))
+            });
+            // The first of the segments behind it leads to the others.
+            let next = behind.map(|own| (physical, own));
+            let next = next.or_else(|| others.min_by_key(|(_, own)| own.segment));
+            let Some((physical, head)) = next else { return newest };
+            last = Part { head, physical };
+        }
     }
 }
 
@@ -411,7 +448,7 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         superblock,
         home,
         safe_home: home.0,
-        told: superblock.log_segment,
+        hidden: superblock.log_segment != segment,
         since,
         round: None,
         idle,

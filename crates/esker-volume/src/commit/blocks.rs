@@ -12,10 +12,11 @@ use esker_stone::rows::extents::{BlockName, Place};
 use esker_stone::{Codec, Setting, Transform};
 
 use super::resembling::{self, Near};
-use super::{BLOCK_ROW_LEN, CUT, GROUP_HEAD_LEN, Writer};
+use super::{CUT, Writer};
 use crate::counts::Count;
 use crate::device::Device;
 use crate::error::{Damage, Result};
+use crate::limits::PART_LEN;
 use crate::recent::Run;
 
 /// Bytes of a file that wait in the open block.
@@ -145,21 +146,16 @@ impl<D: Device> Writer<'_, D> {
         Ok(())
     }
 
-    /// Stored bytes of a block that still fit into the open segment.
-    pub(super) fn tail(&self) -> usize {
-        let rows = GROUP_HEAD_LEN + (self.rows.len() + 1) * BLOCK_ROW_LEN;
-        let rest = self.volume.rest(self.log) as usize;
-        rest.saturating_sub(self.part.len() + rows)
-    }
-
-    /// Lays a block down; in two pieces where it would not fit into the open segment, so that the end of that is used.
+    /// Lays a block down; in two pieces where it would not fit into the open part, so that the end of that is used:
+    /// parts are as long as they are to be, and fill segments.
     fn lay_down_fitting(
         &mut self,
         plain: &[u8],
         coded: &Coded<&[u8]>,
         waiting: Vec<Waiting>,
     ) -> Result<()> {
-        let (tail, stored) = (self.tail(), coded.stored.len());
+        let stored = coded.stored.len();
+        let tail = self.left(PART_LEN, stored);
         // What is compressed is not so evenly.
         let share = if coded.codec == Codec::None { tail } else { tail / 16 * 15 };
         let cut = plain.len() * share / stored.max(1) / CUT * CUT;
@@ -169,17 +165,16 @@ impl<D: Device> Writer<'_, D> {
         let setting = self.volume.setting();
         let (head, rest) = plain.split_at(cut);
         let parts = |from: usize, to: usize| {
-            let part = move |Waiting { ino, run, .. }: &Waiting| {
+            let part = move |Waiting { ino, run, hash }: &Waiting| {
                 let place = run.place?;
                 let own = u64::from(place.offset);
                 let (first, last) = (own.max(from as u64), (own + run.len).min(to as u64));
                 let offset = first.checked_sub(from as u64)? as u32;
-                let run = Run {
-                    start: run.start + (first - own),
-                    len: last.checked_sub(first).filter(|&len| len > 0)?,
-                    place: Some(Place { offset, ..place }),
-                };
-                Some(Waiting { ino: *ino, run, hash: None })
+                let len = last.checked_sub(first).filter(|&len| len > 0)?;
+                let hash = hash.filter(|_| len == run.len);
+                let place = Some(Place { offset, ..place });
+                let run = Run { start: run.start + (first - own), len, place };
+                Some(Waiting { ino: *ino, run, hash })
             };
             waiting.iter().filter_map(part).collect::<Vec<_>>()
         };
@@ -196,8 +191,7 @@ impl<D: Device> Writer<'_, D> {
         &Coded { codec, stored, base }: &Coded<&[u8]>,
         waiting: Vec<Waiting>,
     ) -> Result<()> {
-        let rows = GROUP_HEAD_LEN + (self.rows.len() + 1) * BLOCK_ROW_LEN;
-        self.make_room(stored.len(), rows)?;
+        self.make_room(stored.len(), 0, PART_LEN)?;
         let block =
             BlockName { segment: self.log.segment, slot: self.log.slot + self.rows.len() as u32 };
         let owner = waiting.first().map(|first| (first.ino.0, first.run.start));

@@ -275,7 +275,7 @@ fn log(superblock: Superblock, sequence: u64) -> Log {
         superblock,
         home: (0, 0),
         safe_home: 0,
-        told: 0,
+        hidden: false,
         since: Vec::new(),
         round: None,
         idle: Vec::new(),

@@ -369,7 +369,7 @@ fn log(superblock: Superblock, home: (u32, u64), places: (Physical, [Physical; N
         superblock,
         home,
         safe_home: home.0,
-        told: 0,
+        hidden: false,
         since: vec![physical],
         round: None,
         idle: Vec::new(),
