@@ -72,9 +72,9 @@ impl<'a, 'b, D: Device> Rows<'a, 'b, D> {
             })?;
             let (keys, state) = (range(self.stack.state, table), self.stack.state);
             let below = Fresh::new(&state.settling).over(below, &keys)?;
-            let all = Fresh::new(&state.recent).over(below.into_values().collect(), &keys)?;
-            let own = all.into_iter().filter(|(_, row)| self.kinds.contains(&row.kind()));
-            self.ready.extend(own);
+            let all = Fresh::new(&state.recent).over(below, &keys)?;
+            let own = all.into_iter().filter(|row| self.kinds.contains(&row.kind()));
+            self.ready.extend(own.map(|row| (row.key(), row)));
         }
         Ok(self.ready.pop_front())
     }

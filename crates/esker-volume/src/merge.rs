@@ -51,6 +51,32 @@ pub enum Row {
     Block(BlockName, BlockRow),
 }
 
+/// A key, without a buffer of its own: keys of tables are in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Order<'a> {
+    kind: u8,
+    /// Of an inode, or a segment.
+    number: u64,
+    /// A place, an offset or a slot, where keys of this kind have one.
+    second: u64,
+    /// A name, where they have one.
+    name: &'a [u8],
+}
+
+impl<'a> Order<'a> {
+    const fn new(kind: u8, Ino(number): Ino, second: u64) -> Self {
+        Self { kind, number, second, name: &[] }
+    }
+
+    const fn named(kind: u8, Ino(number): Ino, name: &'a [u8]) -> Self {
+        Self { kind, number, second: 0, name }
+    }
+
+    const fn block(kind: u8, block: BlockName) -> Self {
+        Self { kind, number: block.segment, second: block.slot as u64, name: &[] }
+    }
+}
+
 impl Row {
     /// As in keys.
     #[must_use]
@@ -80,6 +106,20 @@ impl Row {
             Self::Refs(row) => block(&row.block),
             Self::Move(row) => block(&row.block),
             Self::Block(name, _) => block(name),
+        }
+    }
+
+    /// Where it stands among others.
+    fn order(&self) -> Order<'_> {
+        match self {
+            Self::Inode(row) => Order::new(kind::INODE, row.ino, 0),
+            Self::Name(row) => Order::named(kind::NAME, row.dir, &row.name),
+            Self::Place(row) => Order::new(kind::PLACE, row.dir, row.seq),
+            Self::Xattr(row) => Order::named(kind::XATTR, row.ino, &row.name),
+            Self::Extent(row) => Order::new(kind::EXTENT, row.ino, row.start),
+            Self::Refs(row) => Order::block(kind::REFS, row.block),
+            Self::Move(row) => Order::block(kind::MOVE, row.block),
+            Self::Block(name, _) => Order::block(kind::BLOCK, *name),
         }
     }
 
@@ -237,47 +277,52 @@ impl<'a> Fresh<'a> {
         Self { recent }
     }
 
-    /// Rows with keys in a range, `None` for what is gone, content left out. Only the range is looked at.
-    fn rows(&self, range: &Range) -> impl Iterator<Item = (Vec<u8>, Option<Row>)> + use<'a> {
+    /// Rows with keys in a range, `None` for what is gone, content left out. Only the range is looked at. Of two for one
+    /// key the later one counts.
+    fn rows(&self, range: &Range) -> impl Iterator<Item = (Order<'a>, Option<Row>)> + use<'a> {
         let own = self.recent;
         let inodes = within(&own.inodes, range.part(kind::INODE, |ino, _| Ino(ino)));
-        let inodes = inodes.map(|(&ino, row)| (key::inode(ino), row.clone().map(Row::Inode)));
+        let inodes = inodes
+            .map(|(&ino, row)| (Order::new(kind::INODE, ino, 0), row.clone().map(Row::Inode)));
         let names =
             within(&own.names, range.part(kind::NAME, |dir, name| (Ino(dir), name.to_vec())));
-        let names =
-            names.map(|((dir, name), row)| (key::name(*dir, name), row.clone().map(Row::Name)));
+        let names = names.map(|((dir, name), row)| {
+            (Order::named(kind::NAME, *dir, name), row.clone().map(Row::Name))
+        });
         let places =
             within(&own.places, range.part(kind::PLACE, |dir, seq| (Ino(dir), padded(seq))));
         let places = places.map(|(&(dir, seq), name)| {
             let row = name.clone().map(|name| Row::Place(Listing { dir, seq, name }));
-            (key::place(dir, seq), row)
+            (Order::new(kind::PLACE, dir, seq), row)
         });
         let xattrs =
             within(&own.xattrs, range.part(kind::XATTR, |ino, name| (Ino(ino), name.to_vec())));
         let xattrs = xattrs.map(|((ino, name), value)| {
             let row = value.clone().map(|value| Xattr { ino: *ino, name: name.clone(), value });
-            (key::xattr(*ino, name), row.map(Row::Xattr))
+            (Order::named(kind::XATTR, *ino, name), row.map(Row::Xattr))
         });
         inodes.chain(names).chain(places).chain(xattrs).chain(self.block_rows(range))
     }
 
     /// The same of blocks.
-    fn block_rows(&self, range: &Range) -> impl Iterator<Item = (Vec<u8>, Option<Row>)> + use<'a> {
+    fn block_rows(
+        &self,
+        range: &Range,
+    ) -> impl Iterator<Item = (Order<'a>, Option<Row>)> + use<'a> {
         let own = self.recent;
         let part = |kind| range.blocks(kind);
-        let key = |kind, block: BlockName| key::block(kind, block.segment, block.slot);
         let gone = move |kind| {
             let gone = within(&own.refs, part(kind)).filter(|&(_, &bytes)| bytes == 0);
-            gone.map(move |(&block, _)| (key(kind, block), None))
+            gone.map(move |(&block, _)| (Order::block(kind, block), None))
         };
         let refs = within(&own.refs, part(kind::REFS)).map(move |(&block, &bytes)| {
             let row = (bytes > 0).then_some(Row::Refs(Refs { block, bytes }));
-            (key(kind::REFS, block), row)
+            (Order::block(kind::REFS, block), row)
         });
         let moves = within(&own.moves, part(kind::MOVE))
-            .map(move |(&block, row)| (key(kind::MOVE, block), Some(Row::Move(*row))));
+            .map(move |(&block, row)| (Order::block(kind::MOVE, block), Some(Row::Move(*row))));
         let blocks = within(&own.blocks, part(kind::BLOCK)).map(move |(&block, row)| {
-            (key(kind::BLOCK, block), Some(Row::Block(block, row.clone())))
+            (Order::block(kind::BLOCK, block), Some(Row::Block(block, row.clone())))
         });
         refs.chain(gone(kind::MOVE)).chain(moves).chain(gone(kind::BLOCK)).chain(blocks)
     }
@@ -307,10 +352,13 @@ impl<'a> Fresh<'a> {
         matches!(self.recent.inodes.get(&ino), Some(None))
     }
 
-    /// The rows of a range of keys: those of tables, with what came laid over them.
-    pub fn over(&self, below: Vec<Row>, range: &Range) -> Result<BTreeMap<Vec<u8>, Row>> {
-        let mut merged = BTreeMap::new();
+    /// The rows of a range of keys, in their order: those of tables, which are in it, with what came laid over them.
+    ///
+    /// # Errors
+    /// `Table` for rows that are not in order.
+    pub fn over(&self, below: Vec<Row>, range: &Range) -> Result<Vec<Row>> {
         let mut content: BTreeMap<Ino, Runs> = BTreeMap::new();
+        let mut rows = Vec::with_capacity(below.len());
         for row in below {
             match row {
                 row if row.owner().is_some_and(|ino| self.is_gone(ino)) => {}
@@ -318,8 +366,11 @@ impl<'a> Fresh<'a> {
                     let own = content.entry(row.ino).or_default();
                     runs(&row)?.into_iter().for_each(|run| own.put(run));
                 }
-                row => drop(merged.insert(row.key(), row)),
+                row => rows.push(row),
             }
+        }
+        if !rows.is_sorted_by(|one, two| one.order() < two.order()) {
+            return Err(Damage::Table.into());
         }
         for (ino, said, (from, to)) in self.contents(range) {
             if self.is_gone(ino) {
@@ -328,19 +379,29 @@ impl<'a> Fresh<'a> {
             let own = content.entry(ino).or_default();
             said.between(from, to).for_each(|run| own.put(run));
         }
-        for (ino, runs) in content {
-            for row in extents(ino, &runs) {
-                merged.insert(key::extent(ino, row.start), Row::Extent(row));
-            }
-        }
-        for (key, row) in self.rows(range) {
-            match row {
-                Some(row) => drop(merged.insert(key, row)),
-                None => drop(merged.remove(&key)),
-            }
-        }
-        Ok(merged)
+        let behind = rows.split_off(rows.partition_point(|row| row.kind() < kind::EXTENT));
+        let stretches = content.iter().flat_map(|(&ino, runs)| extents(ino, runs));
+        rows.extend(stretches.map(Row::Extent));
+        rows.extend(behind);
+        Ok(laid(self.rows(range).collect(), rows))
     }
+}
+
+/// What came in the place of what was there, or between that.
+fn laid(came: BTreeMap<Order<'_>, Option<Row>>, below: Vec<Row>) -> Vec<Row> {
+    let mut merged = Vec::with_capacity(below.len() + came.len());
+    let mut came = came.into_iter().peekable();
+    for row in below {
+        while let Some((_, own)) = came.next_if(|(order, _)| *order < row.order()) {
+            merged.extend(own);
+        }
+        match came.next_if(|(order, _)| *order == row.order()) {
+            Some((_, own)) => merged.extend(own),
+            None => merged.push(row),
+        }
+    }
+    merged.extend(came.filter_map(|(_, own)| own));
+    merged
 }
 
 /// Rows of a file's runs. Holes are not said: nothing lies below.
@@ -372,11 +433,11 @@ fn extents(ino: Ino, runs: &Runs) -> Vec<Extent> {
 }
 
 /// The leaves of rows.
-pub(crate) fn leaves(rows: BTreeMap<Vec<u8>, Row>, measure: Measure) -> Vec<tree::Leaf> {
+pub(crate) fn leaves(rows: Vec<Row>, measure: Measure) -> Vec<tree::Leaf> {
     let mut leaves = Vec::new();
     let mut open: Vec<Row> = Vec::new();
     let mut weight = 0;
-    for row in rows.into_values() {
+    for row in rows {
         let apart = |before: &Row| match (before, &row) {
             (Row::Block(one, _), Row::Block(two, _)) => one.segment != two.segment,
             (before, row) => before.kind() != row.kind(),
