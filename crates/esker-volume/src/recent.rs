@@ -12,6 +12,7 @@ use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::{BlockName, Content, Extent, Place};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
+use esker_stone::rows::xattrs::Xattr;
 
 use crate::base::behind;
 use crate::delta::Delta;
@@ -57,6 +58,10 @@ impl Runs {
     /// This run replaces whatever was said of its bytes.
     pub fn put(&mut self, run: Run) {
         if run.len == 0 {
+            return;
+        }
+        if self.0.last_key_value().is_none_or(|(_, last)| last.end() <= run.start) {
+            self.0.insert(run.start, run);
             return;
         }
         let before = self.0.range(..run.start).next_back().map(|(_, before)| *before);
@@ -139,10 +144,40 @@ pub struct Recent {
     pub moves: BTreeMap<BlockName, Move>,
     /// Bytes that all this takes, in about.
     pub bytes: usize,
+    /// Bytes that it takes in tables, at most, in about.
+    pub stored: usize,
 }
 
 /// Bytes that an entry takes, in about.
 const ENTRY_LEN: usize = 160;
+
+/// Bytes that rows take in a table at most, in about, by what numbers of each kind are; strings besides.
+mod stored_len {
+    pub const INODE: usize = 128;
+    pub const NAMED: usize = 40;
+    pub const RUN: usize = 40;
+    pub const REFS: usize = 24;
+    pub const MOVE: usize = 40;
+    pub const BLOCK: usize = 80;
+}
+
+/// Bytes that the rows of a delta take in tables, at most, in about. What is gone takes none.
+fn stored(delta: &Delta) -> usize {
+    let inodes = delta.inodes.iter().map(|row| stored_len::INODE + row.inline.len());
+    let names = delta.names.iter().map(|row| stored_len::NAMED + row.name.len());
+    let places = delta.places.iter().map(|row| stored_len::NAMED + row.name.len());
+    let xattr = |row: &Xattr| stored_len::NAMED + row.name.len() + row.value.len();
+    let pieces = |row: &Extent| match &row.content {
+        Content::Pieces(pieces) => stored_len::RUN * pieces.len(),
+        Content::Same(_) => 0,
+    };
+    let blocks = delta.blocks.iter();
+    let blocks = blocks.map(|(_, row)| stored_len::BLOCK + size_of::<u64>() * row.checksums.len());
+    let refs = delta.refs.iter().filter(|row| row.bytes > 0).count() * stored_len::REFS;
+    let strings = inodes.chain(names).chain(places).chain(delta.xattrs.iter().map(xattr));
+    let all = strings.chain(delta.extents.iter().map(pieces)).chain(blocks);
+    all.sum::<usize>() + refs + delta.moves.len() * stored_len::MOVE
+}
 
 fn number(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(bytes.try_into().ok()?))
@@ -160,6 +195,7 @@ impl Recent {
         let rows = delta.inodes.len() + delta.names.len() + delta.places.len() + delta.xattrs.len();
         let more = delta.gone.len() + delta.refs.len() + delta.blocks.len() + delta.extents.len();
         let more = more + delta.moves.len();
+        self.stored += stored(&delta);
         let strings: usize = delta.names.iter().map(|row| 3 * row.name.len()).sum();
         let values: usize = delta.xattrs.iter().map(|row| row.value.len()).sum();
         self.bytes += (rows + more) * ENTRY_LEN + strings + values;

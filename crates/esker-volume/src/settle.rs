@@ -34,7 +34,7 @@ use crate::volume::Volume;
 /// Bytes that a leaf takes in the page above it, at most.
 const CHILD_LEN: usize = 400;
 /// Tables' worth of bytes that a step lays something into.
-const AT_ONCE: u64 = 8;
+const AT_ONCE: u64 = 4;
 /// The same that it moves besides, out of a segment of which little is needed.
 const WORN_AT_ONCE: u64 = 4;
 /// Of all segments so many, as one part of this, are log before they are settled.
@@ -389,7 +389,7 @@ impl<D: Device> Volume<D> {
         let tables = tables.fold(0, u64::saturating_add);
         let step = tables.min((AT_ONCE + WORN_AT_ONCE + 1) * self.table_len as u64);
         let came =
-            (state.recent.bytes + state.settling.bytes) as u64 * u64::from(self.shape.copies);
+            (state.recent.stored + state.settling.stored) as u64 * u64::from(self.shape.copies);
         // What is still there of tables that were replaced, what a step writes, what came, and what snapshots have too.
         let bytes = (tables / 2 + step + came).saturating_add(state.shared_bytes());
         let room = self.shape.segment_room;
