@@ -43,6 +43,8 @@ pub enum What {
     Plain,
     /// The plain bytes of a block, from its beginning.
     Block,
+    /// A unit of a block that is stored as it is: its offset has the unit in it.
+    Unit,
     /// The words of a block, and its form in them, which others have as their base.
     Words,
 }
@@ -216,6 +218,12 @@ impl Cache {
         inner.entries.clear();
         inner.order.clear();
         inner.bytes = 0;
+    }
+
+    /// Whether there is something of this key, or is about to be.
+    #[must_use]
+    pub fn holds(&self, key: &Key) -> bool {
+        locked(&self.inner).entries.contains_key(key)
     }
 
     /// The thing of this key, if it is here.

@@ -233,6 +233,20 @@ impl<R: ReadAt> Rest<R> {
         Ok(stored)
     }
 
+    /// A unit of a block whose plain bytes are the stored ones, checked.
+    ///
+    /// # Errors
+    /// Whatever reading meets; `Reference` behind its end.
+    pub fn unit(&self, name: BlockName, row: &BlockRow, unit: usize) -> Result<Vec<u8>> {
+        let from = unit.saturating_mul(UNIT_LEN);
+        let left = (row.stored as usize).checked_sub(from).filter(|&left| left > 0);
+        let mut bytes = vec![0; left.ok_or(Damage::Reference)?.min(UNIT_LEN)];
+        let place = self.block_place(name, row)?;
+        self.source.read_at(place + from as u64, &mut bytes)?;
+        BlockRow::covered(name).verify(unit, &bytes, &row.checksums)?;
+        Ok(bytes)
+    }
+
     /// The plain bytes of a block.
     ///
     /// # Errors

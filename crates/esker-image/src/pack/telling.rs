@@ -11,6 +11,10 @@ use super::category::TRIAL;
 
 /// What does not save one part in so many does not pay for being told.
 const GAIN: usize = 50;
+/// Bytes that are tried, at most in about, and of each of the parts that they are in: shorter ones have lost what comes
+/// again in them.
+const SAMPLE_LEN: usize = 2 << 20;
+const PART_LEN: usize = 256 << 10;
 
 /// How the bytes of a block are told.
 #[derive(Clone, Default)]
@@ -52,16 +56,26 @@ impl Telling {
 /// Bytes in words of their own, and these; `None`: that does not pay.
 pub(super) fn told(plain: &[u8]) -> Option<(Known, Vec<u8>)> {
     let vocabulary = Vocabulary::of(plain);
-    let form = vocabulary.form(plain);
-    let tried = |bytes: &[u8]| Some(TRIAL.encode(bytes, &[]).ok()?.1.len());
-    let (usual, own) = (tried(plain)?, tried(&form)?);
-    if own + usual / GAIN >= usual {
+    if !pays(&vocabulary, plain)? {
         return None;
     }
+    let form = vocabulary.form(plain);
     let words = Words::parse(form.clone()).ok()?;
     let mut again = vec![0; plain.len()];
     let read = words.read(&mut again);
     (read.is_ok() && again == plain).then_some((Known { vocabulary, words }, form))
+}
+
+/// Whether bytes in these words are less, by a trial of parts that are spread over all of them.
+fn pays(vocabulary: &Vocabulary, plain: &[u8]) -> Option<bool> {
+    let tried = |bytes: &[u8]| Some(TRIAL.encode(bytes, &[]).ok()?.1.len());
+    let step = plain.len().div_ceil(SAMPLE_LEN).max(1);
+    let sample: Vec<u8> = plain.chunks(PART_LEN).step_by(step).flatten().copied().collect();
+    let (usual, own) = (tried(&sample)?, tried(&vocabulary.text(&sample))?);
+    // The words themselves are there once for all of it.
+    let share = |len: usize| len as u64 * sample.len() as u64 / plain.len().max(1) as u64;
+    let words = share(tried(&vocabulary.form(&[]))?) as usize;
+    Some(own + words + usual / GAIN < usual)
 }
 
 #[cfg(test)]

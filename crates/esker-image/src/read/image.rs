@@ -12,7 +12,7 @@ use esker::{Attr, Ino, Kind};
 use esker_stone::ahead::Streams;
 use esker_stone::cache::{Cache, Kept, Key, What, locked};
 use esker_stone::key::{self, kind};
-use esker_stone::limits::LEVELS_MAX;
+use esker_stone::limits::{LEVELS_MAX, UNIT_LEN};
 use esker_stone::root::{Root, Top};
 use esker_stone::rows::blocks::{BlockRow, Blocks, ORIGIN_SEGMENT_MASK};
 use esker_stone::rows::extents::{BlockName, Content, Extents, Piece, Place};
@@ -405,23 +405,52 @@ impl Image {
         Ok(leaf.find(name.slot).ok_or(Damage::Reference)?.clone())
     }
 
-    /// The plain bytes of a block, at least up to `end`.
+    /// Fills `target` with the plain bytes of a block, from `from` on.
     ///
     /// # Errors
     /// What reading meets.
-    pub fn block(&self, name: BlockName, end: usize) -> Result<Arc<Vec<u8>>> {
+    pub fn fill(&self, name: BlockName, from: usize, target: &mut [u8]) -> Result<()> {
         let origin = self.origin(name)?;
         let own = BlockName { segment: name.segment & ORIGIN_SEGMENT_MASK, ..name };
-        origin.own_block(own, end)
+        origin.watch(own);
+        let filled = origin.fill_own(own, from, target);
+        filled.inspect_err(|error| origin.tell(own.segment, own.slot.into(), "block", error))
     }
 
-    fn own_block(&self, name: BlockName, end: usize) -> Result<Arc<Vec<u8>>> {
-        self.watch(name);
-        let block = self.load_block(name, end);
-        if let Err(error) = &block {
-            self.tell(name.segment, name.slot.into(), "block", error);
+    fn fill_own(&self, name: BlockName, from: usize, target: &mut [u8]) -> Result<()> {
+        if !self.cache.holds(&self.block_key(name, What::Block)) {
+            let row = self.block_row(name)?;
+            if row.is_plain() {
+                return self.fill_plain(name, &row, from, target);
+            }
         }
-        block
+        let until = from.checked_add(target.len()).ok_or(Damage::Reference)?;
+        let block = self.load_block(name, until)?;
+        target.copy_from_slice(block.get(from..until).ok_or(Damage::Reference)?);
+        Ok(())
+    }
+
+    /// The same of a block that is stored as it is: a few bytes of it need no more than the unit that they are in.
+    fn fill_plain(
+        &self,
+        name: BlockName,
+        row: &BlockRow,
+        mut from: usize,
+        mut target: &mut [u8],
+    ) -> Result<()> {
+        while !target.is_empty() {
+            let (unit, at) = (from / UNIT_LEN, from % UNIT_LEN);
+            let number = u64::from(name.slot) << 32 | unit as u64;
+            let key = Key { number, ..self.block_key(name, What::Unit) };
+            let load = |_| self.rest.unit(name, row, unit);
+            let bytes = self.cache.get(key, |_: &Vec<u8>| true, load)?;
+            let part = bytes.get(at..).filter(|part| !part.is_empty()).ok_or(Damage::Reference)?;
+            let (own, rest) = target.split_at_mut(part.len().min(target.len()));
+            own.copy_from_slice(&part[..own.len()]);
+            from += own.len();
+            target = rest;
+        }
+        Ok(())
     }
 
     /// A block is used: those that are likely to be next are decoded meanwhile.
@@ -445,7 +474,10 @@ impl Image {
 
     /// Decodes a block, if there is one. What is wrong with it is told to whoever asks for it.
     fn load_ahead(&self, name: BlockName) {
-        if let Ok(row) = self.block_row(name) {
+        // What is stored as it is comes as quickly from the system.
+        if let Ok(row) = self.block_row(name)
+            && !row.is_plain()
+        {
             let _ = self.load_block(name, row.plain as usize);
         }
     }

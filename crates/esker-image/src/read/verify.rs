@@ -394,7 +394,8 @@ impl Check<'_> {
         }
     }
 
-    /// Whether what a file has of a block that is damaged can be read all the same, as it lies before the damage.
+    /// Whether what a file has of a block that is damaged can be read all the same, as it lies before the damage or in
+    /// other units.
     fn reads(&self, ino: Ino, start: u64, end: u64) -> bool {
         if self.lies {
             return false;

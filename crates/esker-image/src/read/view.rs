@@ -178,9 +178,7 @@ impl View for Image {
                         Some(source) => {
                             let from = u64::from(source.offset) + (place - start);
                             let from = usize::try_from(from).map_err(|_| damaged(Damage::Range))?;
-                            let until = from.checked_add(part).ok_or(Error::Io)?;
-                            let plain = self.block(source.block, until).map_err(refused)?;
-                            bytes.copy_from_slice(plain.get(from..until).ok_or(Error::Io)?);
+                            self.fill(source.block, from, bytes).map_err(refused)?;
                         }
                     }
                     done += part;

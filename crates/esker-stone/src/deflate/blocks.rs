@@ -53,9 +53,24 @@ const fn distance(code: usize) -> (usize, u32) {
     (((2 + code % 2) << bits) + 1, bits as u32)
 }
 
+/// The code of each length.
+const LENGTH_CODES: [u8; 259] = length_codes();
+
+const fn length_codes() -> [u8; 259] {
+    let (mut codes, mut len, mut code) = ([0; 259], 3, 0);
+    while len < codes.len() {
+        if code + 1 < LENGTHS.len() && LENGTHS[code + 1].0 as usize <= len {
+            code += 1;
+        }
+        codes[len] = code as u8;
+        len += 1;
+    }
+    codes
+}
+
 /// The code of a length.
 fn length_code(len: u16) -> usize {
-    LENGTHS.partition_point(|&(least, _)| least <= len) - 1
+    LENGTH_CODES[usize::from(len)].into()
 }
 
 /// The code of a distance.

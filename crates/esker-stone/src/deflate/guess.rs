@@ -28,6 +28,19 @@ pub(super) struct Style {
     pub wide: bool,
 }
 
+/// How hard an encoder tries.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// A match of this length and more is looked past with a quarter of the effort.
+    good: usize,
+    /// One of this length and more is not looked past.
+    lazy: usize,
+    /// One of this length and more is good enough.
+    nice: usize,
+    /// So many places are compared.
+    tries: u32,
+}
+
 impl Style {
     /// Those that are tried, the most frequent first.
     pub const ALL: [Self; 8] = [
@@ -60,17 +73,16 @@ impl Style {
         })
     }
 
-    /// A match of this length and more is looked past with a quarter of the effort; one of this length and more is not
-    /// looked past; one of this length and more is good enough; so many places are compared.
-    const fn effort(self) -> (usize, usize, usize, u32) {
-        match self.level {
+    const fn effort(self) -> Effort {
+        let (good, lazy, nice, tries) = match self.level {
             4 => (4, 4, 16, 16),
             5 => (8, 16, 32, 32),
             6 => (8, 16, 128, 128),
             7 => (8, 32, 128, 256),
             8 => (32, 128, 258, 1024),
             _ => (32, 258, 258, 4096),
-        }
+        };
+        Effort { good, lazy, nice, tries }
     }
 }
 
@@ -81,6 +93,7 @@ type Found = (usize, usize);
 pub(super) struct Guesser<'a> {
     text: &'a [u8],
     style: Style,
+    effort: Effort,
     /// Whether the stream begins where the text does: its first byte is no place for the encoder.
     whole: bool,
     places: Places,
@@ -95,7 +108,8 @@ impl<'a> Guesser<'a> {
     pub fn new(text: &'a [u8], from: usize, style: Style) -> Self {
         let steps = text.len() as u64 * STEPS_MAX;
         let places = Places::of(text, style.wide);
-        Self { text, style, whole: from == 0, places, carried: None, steps }
+        let effort = style.effort();
+        Self { text, style, effort, whole: from == 0, places, carried: None, steps }
     }
 
     /// The same, to describe something.
@@ -109,7 +123,7 @@ impl<'a> Guesser<'a> {
     pub fn restyled(self, style: Style) -> Self {
         debug_assert!(self.style.wide == style.wide && self.whole);
         let steps = self.text.len() as u64 * STEPS_MAX;
-        Self { style, carried: None, steps, ..self }
+        Self { style, effort: style.effort(), carried: None, steps, ..self }
     }
 
     /// What is guessed of.
@@ -125,12 +139,20 @@ impl<'a> Guesser<'a> {
         if least >= most || most < MATCH_MIN {
             return None;
         }
-        let (good, .., tries) = self.style.effort();
+        let Effort { good, tries, .. } = self.effort;
         let tries = if least >= good { tries >> 2 } else { tries };
         let mut end = most;
-        for order in (0..LENS.len()).rev().filter(|&order| LENS[order] <= most) {
+        for order in (0..LENS.len()).rev() {
             let len = LENS[order];
-            let found = self.search_by(order, at, (least.max(len - 1), end), tries);
+            if len > most {
+                continue;
+            }
+            // At most places there is nothing to be found.
+            let found = if self.places.before(order, at) > 0 {
+                self.search_by(order, at, (least.max(len - 1), end), tries)
+            } else {
+                None
+            };
             if let Some((best, start)) = found {
                 let short =
                     best <= 5 && self.style.filtered || best == MATCH_MIN && at - start > TOO_FAR;
@@ -153,8 +175,7 @@ impl<'a> Guesser<'a> {
         (least, end): (usize, usize),
         tries: u32,
     ) -> Option<Found> {
-        let (_, _, nice, _) = self.style.effort();
-        let (nice, text) = (nice.min(end), self.text);
+        let (nice, text) = (self.effort.nice.min(end), self.text);
         let here = &text[at..];
         let (mut best, mut start) = (least, None);
         let (mut offset, mut back) = self.places.rarest(order, at, least + 1)?;
@@ -198,8 +219,7 @@ impl<'a> Guesser<'a> {
         let literal = Token::Literal(*self.text.get(at)?);
         let found = self.carried.take().or_else(|| self.search(at, MATCH_MIN - 1));
         let Some((len, start)) = found else { return Some(literal) };
-        let (_, lazy, ..) = self.style.effort();
-        if len < lazy && at + 1 < self.text.len() {
+        if len < self.effort.lazy && at + 1 < self.text.len() {
             self.carried = self.search(at + 1, len);
             if self.carried.is_some() {
                 return Some(literal);
@@ -270,7 +290,7 @@ mod tests {
             let shift = if style.wide { 6 } else { 5 };
             ((one << (2 * shift)) ^ (two << shift) ^ three) & ((1 << (3 * shift)) - 1) & 0xffff
         };
-        let (good, _, nice, tries) = style.effort();
+        let Effort { good, nice, tries, .. } = style.effort();
         let most = (text.len() - at).min(MATCH_MAX);
         if most <= least {
             return None;

@@ -133,44 +133,53 @@ fn runs(lens: &[u8]) -> Vec<(usize, u32)> {
     runs
 }
 
-/// A heap of nodes, and the tree that grows out of it.
-struct Growing {
-    /// Nodes that have no parent yet, from 1 on; the first is the rarest.
-    heap: Vec<usize>,
-    counts: Vec<u32>,
-    depths: Vec<u32>,
+/// A node of a tree that grows.
+#[derive(Clone, Copy)]
+struct Node {
+    /// How frequent it is, and below that, in 32 bits, how deep: of two that are as frequent the flatter one comes
+    /// first.
+    weight: u64,
+    number: u32,
 }
 
-impl Growing {
-    /// Of two that are as frequent the flatter one comes first.
-    fn before(&self, one: usize, other: usize) -> bool {
-        (self.counts[one], self.depths[one]) <= (self.counts[other], self.depths[other])
+impl Node {
+    const fn new(count: u32, depth: u32, number: usize) -> Self {
+        Self { weight: (count as u64) << 32 | depth as u64, number: number as u32 }
     }
 
-    fn sink(&mut self, mut at: usize) {
-        let own = self.heap[at];
-        let last = self.heap.len() - 1;
-        while at * 2 <= last {
-            let mut child = at * 2;
-            if child < last && self.before(self.heap[child + 1], self.heap[child]) {
-                child += 1;
-            }
-            if self.before(own, self.heap[child]) {
-                break;
-            }
-            self.heap[at] = self.heap[child];
-            at = child;
-        }
-        self.heap[at] = own;
+    /// The one above two others.
+    fn above(self, other: Self, number: usize) -> Self {
+        let (count, depth) = (|own: Self| (own.weight >> 32) as u32, |own: Self| own.weight as u32);
+        let counts = count(self).saturating_add(count(other));
+        Self::new(counts, depth(self).max(depth(other)) + 1, number)
     }
+}
+
+/// Puts a node of a heap where it belongs. Nodes lie from 1 on; the first is the rarest.
+fn sink(heap: &mut [Node], mut at: usize) {
+    let own = heap[at];
+    while let Some(&first) = heap.get(at * 2) {
+        let (mut child, mut next) = (at * 2, first);
+        if let Some(&second) = heap.get(child + 1).filter(|second| second.weight <= next.weight) {
+            (child, next) = (child + 1, second);
+        }
+        if own.weight <= next.weight {
+            break;
+        }
+        heap[at] = next;
+        at = child;
+    }
+    heap[at] = own;
 }
 
 /// Lengths of codes for these frequencies, up to the last that has any; at least two get some. zlib, gzip and others
 /// make the same ones: which of two as frequent ones is longer follows from the order in which a heap gives them out.
 fn lengths(counts: &mut [u32], most: u8) -> Vec<u8> {
     let leaves = counts.len();
-    let mut heap = vec![0];
-    heap.extend((0..leaves).filter(|&at| counts[at] > 0));
+    let node = |at: usize, counts: &[u32]| Node::new(counts[at], 0, at);
+    // Before the first one lies nothing.
+    let mut heap = vec![Node::new(0, 0, 0)];
+    heap.extend((0..leaves).filter(|&at| counts[at] > 0).map(|at| node(at, counts)));
     let mut last = counts.iter().rposition(|&count| count > 0);
     while heap.len() < 3 {
         let more = match last {
@@ -181,24 +190,19 @@ fn lengths(counts: &mut [u32], most: u8) -> Vec<u8> {
             }
         };
         counts[more] = 1;
-        heap.push(more);
+        heap.push(node(more, counts));
     }
-    let mut growing = Growing { heap, counts: counts.to_vec(), depths: vec![0; leaves] };
-    (1..=(growing.heap.len() - 1) / 2).rev().for_each(|at| growing.sink(at));
-    let (mut parents, mut order) = (vec![0; leaves], Vec::new());
-    while growing.heap.len() > 2 {
-        let one = growing.heap.swap_remove(1);
-        growing.sink(1);
-        let other = growing.heap[1];
-        order.extend([one, other]);
-        let node = growing.counts.len();
-        let Growing { counts, depths, .. } = &mut growing;
-        counts.push(counts[one].saturating_add(counts[other]));
-        depths.push(depths[one].max(depths[other]) + 1);
+    (1..=(heap.len() - 1) / 2).rev().for_each(|at| sink(&mut heap, at));
+    let (mut parents, mut order) = (vec![0; leaves], Vec::with_capacity(2 * heap.len()));
+    while heap.len() > 2 {
+        let one = heap.swap_remove(1);
+        sink(&mut heap, 1);
+        let (other, own) = (heap[1], parents.len());
+        order.extend([one.number as usize, other.number as usize]);
         parents.push(0);
-        (parents[one], parents[other]) = (node, node);
-        growing.heap[1] = node;
-        growing.sink(1);
+        (parents[one.number as usize], parents[other.number as usize]) = (own, own);
+        heap[1] = one.above(other, own);
+        sink(&mut heap, 1);
     }
     order.reverse();
     let mut lens = cut(&order, &parents, leaves, most);

@@ -12,6 +12,24 @@ pub(super) const FAR_MAX: usize = 32 * 1024 - 258 - 3 - 1;
 /// Before the first place there is none for so many bytes.
 const NOTHING: usize = FAR_MAX + 1;
 
+/// Where the way of a hash begins: the last place of it, and `NOTHING` more. Those of short texts take two bytes, so
+/// that all of them lie near the processor.
+trait Head: Copy + Default + Into<u32> {
+    fn of(place: usize) -> Self;
+}
+
+impl Head for u16 {
+    fn of(place: usize) -> Self {
+        (place + NOTHING) as Self
+    }
+}
+
+impl Head for u32 {
+    fn of(place: usize) -> Self {
+        (place + NOTHING) as Self
+    }
+}
+
 /// What is known of all places of a text.
 pub(super) struct Places {
     /// For each length and each place, how far back the next one is; 0: there is none, or none that is near enough.
@@ -23,26 +41,38 @@ pub(super) struct Places {
 impl Places {
     /// Of a text. `wide`: encoders know three bytes by 16 bits instead of 15.
     pub fn of(text: &[u8], wide: bool) -> Self {
-        let mut places =
-            Self { near: std::array::from_fn(|_| vec![0; text.len()]), rank: vec![0; text.len()] };
-        places.link_shortest(text, wide);
-        for (len, near) in LENS.into_iter().zip(&mut places.near).skip(1) {
-            link(text, len, near);
+        let mut places = Self::none(text.len());
+        if text.len() + NOTHING <= usize::from(u16::MAX) {
+            places.link_all::<u16>(text, wide);
+        } else {
+            places.link_all::<u32>(text, wide);
         }
         places
     }
 
+    /// Nothing yet of a text of this length.
+    fn none(len: usize) -> Self {
+        Self { near: std::array::from_fn(|_| vec![0; len]), rank: vec![0; len] }
+    }
+
+    fn link_all<H: Head>(&mut self, text: &[u8], wide: bool) {
+        self.link_shortest::<H>(text, wide);
+        for (len, near) in LENS.into_iter().zip(&mut self.near).skip(1) {
+            link::<H>(text, len, near);
+        }
+    }
+
     /// By the first three bytes, with the hash that encoders have.
-    fn link_shortest(&mut self, text: &[u8], wide: bool) {
+    fn link_shortest<H: Head>(&mut self, text: &[u8], wide: bool) {
         let (bits, shift) = if wide { (16, 6) } else { (15, 5) };
-        let mut heads = vec![0u32; 1 << bits];
+        let mut heads = heads::<H>(bits);
         for (at, (three, near)) in text.windows(LENS[0]).zip(&mut self.near[0]).enumerate() {
             let [one, two, three] = [three[0], three[1], three[2]].map(usize::from);
             let hash = one << (2 * shift) ^ two << shift ^ three;
             let head = &mut heads[hash & ((1 << bits) - 1)];
             *near = gap(at, *head);
             self.rank[at] = self.rank[at - usize::from(*near)].wrapping_add(1);
-            *head = (at + NOTHING) as u32;
+            *head = H::of(at);
         }
     }
 
@@ -57,12 +87,20 @@ impl Places {
     pub fn rarest(&self, order: usize, at: usize, len: usize) -> Option<(usize, usize)> {
         let ways = &self.near[order][at..at + len + 1 - LENS[order]];
         // What leads nowhere is most often the last one, and most often it is alone.
-        let (&last, rest) = ways.split_last()?;
-        if last == 0 || rest.is_empty() {
-            return (last > 0).then_some((0, last.into()));
+        let (&first, &last) = (ways.first()?, ways.last()?);
+        if first == 0 || last == 0 {
+            return None;
         }
-        let all = |(least, most): (u16, u16), &near: &u16| (least.min(near), most.max(near));
-        let (least, most) = rest.iter().fold((last, last), all);
+        if ways.len() == 1 {
+            return Some((0, last.into()));
+        }
+        // Numbers so small are as good with a sign, which processors like better.
+        let all = |(least, most): (i16, i16), &near: &u16| {
+            let near = near.cast_signed();
+            (least.min(near), most.max(near))
+        };
+        let (least, most) = ways.iter().fold((i16::MAX, 0), all);
+        let most = most.cast_unsigned();
         let offset = ways.iter().position(|&near| near == most)?;
         (least > 0).then_some((offset, most.into()))
     }
@@ -73,20 +111,25 @@ impl Places {
     }
 }
 
-/// How far back a head is, if that is not too far. It is a place, and `NOTHING` more.
-fn gap(at: usize, head: u32) -> u16 {
-    let far = (at + NOTHING).wrapping_sub(head as usize);
+/// As many as there are hashes of so many bits.
+fn heads<H: Head>(bits: u32) -> Vec<H> {
+    vec![H::default(); 1 << bits]
+}
+
+/// How far back a head is, if that is not too far.
+fn gap<H: Head>(at: usize, head: H) -> u16 {
+    let far = (at + NOTHING).wrapping_sub(head.into() as usize);
     if far <= FAR_MAX { far as u16 } else { 0 }
 }
 
 /// By the first `len` bytes, four to eight.
-fn link(text: &[u8], len: usize, near: &mut [u16]) {
-    let mut heads = vec![0u32; 1 << BITS];
+fn link<H: Head>(text: &[u8], len: usize, near: &mut [u16]) {
+    let mut heads = heads::<H>(BITS);
     let mut put = |at: usize, word: u64, near: &mut u16| {
         let hash = (word << (64 - 8 * len)).wrapping_mul(0x9e37_79b1_85eb_ca87) >> (64 - BITS);
         let head = &mut heads[hash as usize];
         *near = gap(at, *head);
-        *head = (at + NOTHING) as u32;
+        *head = H::of(at);
     };
     let words = text.windows(8).map(|word| word.try_into().map_or(0, u64::from_le_bytes));
     for (at, (word, near)) in words.zip(&mut *near).enumerate() {
@@ -97,5 +140,25 @@ fn link(text: &[u8], len: usize, near: &mut [u16]) {
         let rest = &text[at..];
         word[..rest.len()].copy_from_slice(rest);
         put(at, u64::from_le_bytes(word), &mut near[at]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_of_short_texts_are_those_of_long_ones() {
+        let short = usize::from(u16::MAX) - NOTHING;
+        let word = |at: u32| format!("w{} ", at.wrapping_mul(at) >> 6 & 0xfff).into_bytes();
+        let words = (0..9000).flat_map(word);
+        let text: Vec<u8> = words.take(short).collect();
+        for (text, wide) in [(&text[..], false), (&text[..], true), (&text[..9], false)] {
+            let mut long = Places::none(text.len());
+            let short = Places::of(text, wide);
+            long.link_all::<u32>(text, wide);
+            assert!(long.near == short.near && long.rank == short.rank);
+            assert!(text.len() < 10 || long.near[1].iter().filter(|&&near| near > 0).count() > 500);
+        }
     }
 }

@@ -103,6 +103,16 @@ impl BlockRow {
         self.stored == 0 && self.plain > 0
     }
 
+    /// Whether its plain bytes are the stored ones, so that each unit of them can be read by itself.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.codec == Codec::None
+            && self.stored == self.plain
+            && self.recipe == 0
+            && self.words == 0
+            && self.transform == Transform::None
+    }
+
     /// Whether it keeps to the limits, and is told in one way alone.
     fn is_possible(&self) -> bool {
         let one_way = self.recipe == 0 && self.transform == Transform::None;

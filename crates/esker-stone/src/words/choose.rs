@@ -4,7 +4,6 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 use super::{CODES, ITSELF, LEADS, WORD_LEN_MAX};
 
@@ -14,6 +13,10 @@ const PAIR_LEADS: usize = 8;
 const PAIRS_MIN: u32 = 16;
 /// And one that is told by one.
 const SINGLES_MIN: u32 = 8;
+/// Bytes of a text in which words are counted, at most, and of each of the parts that they are in: many short ones say
+/// more than few long ones, since what is near each other is alike.
+const SAMPLE_LEN: usize = 3 << 20;
+const PART_LEN: usize = 512;
 /// Text has no more than one byte in so many that is none of ASCII.
 const OTHERS: usize = 32;
 
@@ -62,6 +65,7 @@ pub fn is_text(bytes: &[u8]) -> bool {
 
 /// Cuts the first word off: a name, a line's end and how the next one is indented, marks, or a byte that is none of
 /// these.
+#[inline]
 fn cut(text: &[u8]) -> (&[u8], &[u8]) {
     let Some(&first) = text.first() else { return (text, text) };
     let more = |belongs: fn(Class) -> bool| {
@@ -76,48 +80,42 @@ fn cut(text: &[u8]) -> (&[u8], &[u8]) {
     })
 }
 
-/// A hash of short words.
-#[derive(Default)]
-struct Short(u64);
+/// By hashes that nobody can foresee: whoever makes a text cannot make all of its words meet in one place. What comes
+/// out does not depend on them.
+type Table<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-impl Hasher for Short {
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 29
-    }
+/// A word as it is looked up: it has no byte that is nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Word(u128, u128);
 
-    fn write(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..part.len()].copy_from_slice(part);
-            self.write_u64(u64::from_le_bytes(word));
+impl Word {
+    /// The first `len` bytes.
+    fn of(bytes: &[u8], len: usize) -> Self {
+        let first = |bytes: &[u8; 16], len: usize| {
+            let kept = u128::MAX.checked_shr(128 - 8 * len.min(16) as u32).unwrap_or(0);
+            u128::from_le_bytes(*bytes) & kept
+        };
+        let (mut own, mut room) = (bytes, [0; WORD_LEN_MAX]);
+        if bytes.len() < WORD_LEN_MAX {
+            room[..bytes.len()].copy_from_slice(bytes);
+            own = &room;
         }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
+        let (low, high) = own.split_at(16);
+        let part = |bytes: &[u8], len| bytes.first_chunk().map_or(0, |bytes| first(bytes, len));
+        Self(part(low, len), part(high, len.saturating_sub(16)))
     }
 }
 
-type Table<K, V> = HashMap<K, V, BuildHasherDefault<Short>>;
-
-/// Words, and by what each is told.
-pub struct Vocabulary {
-    /// How a form with these words begins.
-    head: Vec<u8>,
-    /// One byte, or two: the second one is `None` then.
-    codes: Table<Vec<u8>, (u8, Option<u8>)>,
-}
-
-impl Vocabulary {
-    /// The words that are worth it in a text.
-    #[must_use]
-    pub fn of(text: &[u8]) -> Self {
-        let mut counts: Table<&[u8], u32> = Table::default();
-        let mut rest = text;
+/// The words of a text, as they are seen in parts that are spread over all of it, and how often each comes in the
+/// whole, in about.
+fn counted(text: &[u8]) -> Vec<(&[u8], u32)> {
+    let part_len = if text.len() > SAMPLE_LEN { PART_LEN } else { text.len() };
+    let step = text.len().div_ceil(SAMPLE_LEN) * part_len;
+    let mut counts: Table<&[u8], u32> = Table::default();
+    let mut seen = 0;
+    for part in text.chunks(step.max(1)) {
+        let mut rest = &part[..part.len().min(part_len)];
+        seen += rest.len() as u64;
         while !rest.is_empty() {
             let (word, behind) = cut(rest);
             rest = behind;
@@ -125,8 +123,26 @@ impl Vocabulary {
                 *counts.entry(word).or_default() += 1;
             }
         }
-        let mut words: Vec<_> =
-            counts.into_iter().filter(|&(_, count)| count >= SINGLES_MIN).collect();
+    }
+    // No text is so long that they would be too many.
+    let all = |count: u32| (u64::from(count) * text.len() as u64 / seen.max(1)) as u32;
+    counts.into_iter().map(|(word, count)| (word, all(count))).collect()
+}
+
+/// Words, and by what each is told.
+pub struct Vocabulary {
+    /// How a form with these words begins.
+    head: Vec<u8>,
+    /// One byte, or two: the second one is `None` then.
+    codes: Table<Word, (u8, Option<u8>)>,
+}
+
+impl Vocabulary {
+    /// The words that are worth it in a text.
+    #[must_use]
+    pub fn of(text: &[u8]) -> Self {
+        let mut words = counted(text);
+        words.retain(|&(_, count)| count >= SINGLES_MIN);
         let gain = |code_len: usize| {
             move |&(word, count): &(&[u8], u32)| {
                 (
@@ -159,7 +175,7 @@ impl Vocabulary {
                 None => (CODES + number as u8, None),
                 Some(pair) => (CODES + (singles.len() + pair / 256) as u8, Some(pair as u8)),
             };
-            codes.insert(word.to_vec(), code);
+            codes.insert(Word::of(word, word.len()), code);
         }
         Self { head, codes }
     }
@@ -183,9 +199,8 @@ impl Vocabulary {
     fn tell(&self, mut text: &[u8], form: &mut Vec<u8>) {
         while let Some(&first) = text.first() {
             let (word, behind) = cut(text);
-            text = behind;
             if word.len() > 1 {
-                match self.codes.get(word) {
+                match self.codes.get(&Word::of(text, word.len())) {
                     Some(&(code, None)) => form.push(code),
                     Some(&(lead, Some(second))) => form.extend([lead, second]),
                     // All of its bytes are below those of codes.
@@ -196,6 +211,7 @@ impl Vocabulary {
             } else {
                 form.extend([ITSELF, first]);
             }
+            text = behind;
         }
     }
 }

@@ -207,6 +207,23 @@ mod tests {
     }
 
     #[test]
+    fn a_long_text_is_known_by_parts_of_it() {
+        let words = ["device_attach", "device_detach", "page_locked", "page_dirty"];
+        let line = |at: usize| {
+            let quarter = words[at / 100_000];
+            format!("\treturn {quarter}({});\n", at.wrapping_mul(0x9e37_79b9) >> 7 & 0xfff)
+        };
+        let plain: Vec<u8> = (0..400_000).flat_map(|at| line(at).into_bytes()).collect();
+        let vocabulary = Vocabulary::of(&plain);
+        let told = words.map(|word| vocabulary.text(word.as_bytes()).len());
+        assert_eq!(told, [1; 4], "from its beginning to its end");
+        assert!(vocabulary.form(&plain) == Vocabulary::of(&plain).form(&plain), "the same again");
+        let form = vocabulary.form(&plain);
+        assert!(form.len() * 2 < plain.len(), "{} of {}", form.len(), plain.len());
+        assert!(read(&Words::parse(form).unwrap(), plain.len()).unwrap() == plain);
+    }
+
+    #[test]
     fn whatever_goes_in_comes_out_again() {
         let noise: Vec<u8> = (0..50_001u32).map(|at| (at.wrapping_mul(at) >> 11) as u8).collect();
         let long = [&[b'a'; 100][..], &[b' '; 100], &[b'\n'; 100]].concat().repeat(9);
