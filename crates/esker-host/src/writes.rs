@@ -69,6 +69,12 @@ pub struct Writes {
     inner: Mutex<Inner>,
 }
 
+/// The pages of the kernel's cache that have a byte of these: where they begin and end.
+fn pages(at: u64, len: u64) -> (u64, u64) {
+    let page = rustix::param::page_size() as u64;
+    (at / page * page, (at + len).next_multiple_of(page))
+}
+
 fn of((bytes, start): &Bytes) -> &[u8] {
     bytes.get(*start..).unwrap_or_default()
 }
@@ -230,9 +236,11 @@ impl Writes {
         };
         if done >= source.len() {
             // Whoever read here meanwhile has left in the kernel's cache what was there before: of block devices it
-            // throws that away before such a write, and not behind it.
-            let len = std::num::NonZeroU64::new(source.len() as u64);
-            let _ = fadvise(&self.cached, pending.at, len, Advice::DontNeed);
+            // throws that away before such a write, and not behind it. What is only a part of a page it would keep: so
+            // the pages at both ends go as a whole, with what others wrote there, which is on the device.
+            let (from, to) = pages(pending.at, source.len() as u64);
+            let len = std::num::NonZeroU64::new(to - from);
+            let _ = fadvise(&self.cached, from, len, Advice::DontNeed);
             return Ok(());
         }
         self.cached.write_all_at(&source[done..], pending.at + done as u64)
