@@ -184,7 +184,7 @@ fn streams_that_are_left_as_they_are_are_told() {
         let words = ["pack", text(&tree), "-o", text(&image), "--force"];
         esker(words.iter().chain(more))
     };
-    let long = "1 longer than 12.0 KiB: 52.6 KiB";
+    let long = "1 longer than 4.0 KiB: 52.6 KiB";
     for (more, left, unpacked) in [
         (&[][..], Some(long), true),
         (&["-l", "5"], Some(long), true),
