@@ -140,6 +140,8 @@ struct Writer<'a, D> {
     log: &'a mut Log,
     state: &'a State,
     reserve: usize,
+    /// Whether whatever frees a block is folded.
+    tight: bool,
     /// Bytes that may still be written again to free blocks: nobody asked whether there is room for them.
     fold_left: u64,
     /// Blocks of which bytes are written again to free them.
@@ -241,8 +243,7 @@ impl<D: Device> Sink for Writer<'_, D> {
     }
 
     fn widen(&mut self, ino: Ino, from: u64, to: u64) -> Result<(u64, u64)> {
-        let always = self.volume.is_tight();
-        let (first, last) = self.volume.stack(self.state).widen(ino, (from, to), always)?;
+        let (first, last) = self.volume.stack(self.state).widen(ino, (from, to), self.tight)?;
         let more = (from - first) + (last - to);
         if more > self.fold_left {
             return Ok((from, to));
@@ -585,6 +586,7 @@ impl<D: Device> Volume<D> {
             volume: self,
             source,
             reserve: self.reserve(&state),
+            tight: self.is_tight(),
             fold_left: (self.room() / 4).max(self.shape.segment_room / 2),
             folded: BTreeSet::new(),
             log,

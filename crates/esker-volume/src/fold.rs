@@ -20,6 +20,8 @@ use crate::volume::Volume;
 /// Runs of a block's stretch of a file from which on it is folded whatever is left, so that it is one again.
 const RUNS_MAX: usize = 64;
 
+/// Of all that can be used one part of so many is little.
+const LITTLE: u64 = 16;
 /// How often what is folded may reach into further blocks.
 const WIDENINGS_MAX: usize = 8;
 
@@ -109,9 +111,13 @@ impl<D: Device> Stack<'_, D> {
 }
 
 impl<D: Device> Volume<D> {
-    /// Whether so little room is left that whatever frees a block is folded.
+    /// Whether so little room is left that whatever frees a block is folded: right now, or of what there can be at all.
     pub(crate) fn is_tight(&self) -> bool {
-        self.room() < 4 * self.shape.segment_room
+        if self.room() < 4 * self.shape.segment_room {
+            return true;
+        }
+        let (total, used) = self.usage();
+        total - used < total / LITTLE
     }
 
     /// Whether these bytes may be written over others of a file where there is no room: nothing but the file has the

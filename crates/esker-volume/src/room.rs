@@ -182,11 +182,14 @@ impl<D: Device> Volume<D> {
         if !self.migrates() {
             return 0;
         }
-        let state = self.state();
-        let segments = self.segments();
-        let rows = segments.rows();
-        let (total, used) = usage(rows, self.filled(), self.kept_back(&state));
+        let (total, used) = self.usage();
         ((total - used) / 2).min(TO_GO_ON as u64 * self.filled())
+    }
+
+    /// Bytes that can be used besides what is kept back, and of these what somebody needs.
+    pub(crate) fn usage(&self) -> (u64, u64) {
+        let kept = self.kept_back(&self.state());
+        usage(self.segments().rows(), self.filled(), kept)
     }
 
     /// One round, where there is little room and commits do not make any by themselves: so that it is made while others

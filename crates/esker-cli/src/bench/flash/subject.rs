@@ -83,10 +83,7 @@ impl Subject {
         };
         make(&device, &making).map_err(failed)?;
         let cache = Cache::new(CACHE_LEN);
-        let opened = esker_volume::Options {
-            write: true,
-            ..esker_volume::Options::new(cache)
-        };
+        let opened = esker_volume::Options { write: true, ..esker_volume::Options::new(cache) };
         let volume = open(Arc::clone(&device), opened).map_err(failed)?;
         let options = Options { size_max: DIRTY_MAX, file_size_max: FILE_SIZE_MAX, root };
         let layer = Box::new(move || Home::new(Heap::new(), &options));
