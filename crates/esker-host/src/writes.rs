@@ -24,6 +24,13 @@ const DEPTH: usize = 4;
 /// No device takes so few bytes in pieces.
 const SMALL: usize = 64 << 10;
 
+/// How often pages are thrown away that somebody reads at that moment.
+const FORGETS_MAX: usize = 8;
+/// cachestat(2) has this number wherever there are Rust's targets for Linux.
+const CACHESTAT: libc::c_long = 451;
+/// Numbers that it tells: pages in the cache, and four more.
+const CACHESTAT_LEN: usize = 5;
+
 /// Bytes of a write: an allocation, and where in it they begin.
 type Bytes = (Vec<u8>, usize);
 
@@ -225,6 +232,32 @@ impl Writes {
         Ok(())
     }
 
+    /// Whoever read here while it was written has left in the kernel's cache what was there before: of block devices it
+    /// throws that away before such a write, and not behind it. Of a page that is only a part of what is named it would
+    /// keep that: so whole pages are, with what others wrote there, which is on the device. It keeps pages that somebody
+    /// reads right now as well: so whoever does is waited for, and they are thrown away again.
+    fn forget(&self, (from, to): (u64, u64)) {
+        let len = std::num::NonZeroU64::new(to - from);
+        for _ in 0..FORGETS_MAX {
+            let _ = fadvise(&self.cached, from, len, Advice::DontNeed);
+            if !self.is_cached(from, to - from) {
+                return;
+            }
+            for page in (from..to).step_by(rustix::param::page_size()) {
+                let _ = self.cached.read_at(&mut [0], page);
+            }
+        }
+    }
+
+    /// Whether the kernel's cache has a page of these; not known before Linux 6.5.
+    fn is_cached(&self, at: u64, len: u64) -> bool {
+        let (range, mut found) = ([at, len], [0_u64; CACHESTAT_LEN]);
+        let file = self.cached.as_raw_fd();
+        // SAFETY: the kernel reads two numbers of `range`, and writes the five of `found`.
+        let done = unsafe { libc::syscall(CACHESTAT, file, range.as_ptr(), found.as_mut_ptr(), 0) };
+        done == 0 && found[0] > 0
+    }
+
     /// What became of a write. What is left of one that came short is written now, and so is one that may not go past
     /// the kernel's cache.
     fn finish(&self, pending: &Pending, result: i32) -> io::Result<()> {
@@ -235,12 +268,7 @@ impl Writes {
             Err(_) => return Err(io::Error::from_raw_os_error(-result)),
         };
         if done >= source.len() {
-            // Whoever read here meanwhile has left in the kernel's cache what was there before: of block devices it
-            // throws that away before such a write, and not behind it. What is only a part of a page it would keep: so
-            // the pages at both ends go as a whole, with what others wrote there, which is on the device.
-            let (from, to) = pages(pending.at, source.len() as u64);
-            let len = std::num::NonZeroU64::new(to - from);
-            let _ = fadvise(&self.cached, from, len, Advice::DontNeed);
+            self.forget(pages(pending.at, source.len() as u64));
             return Ok(());
         }
         self.cached.write_all_at(&source[done..], pending.at + done as u64)
@@ -313,6 +341,60 @@ mod tests {
             };
             assert!(read.chunks(4096).enumerate().all(whole), "{placing:?}");
         }
+    }
+
+    /// A file as a block device with units of 512 bytes, as long as this lives; only root has any.
+    struct Loop(String);
+
+    impl Loop {
+        fn over(path: &std::path::Path) -> Option<Self> {
+            let mut command = std::process::Command::new("losetup");
+            let made = command.args(["-f", "--show"]).arg(path).output().ok()?;
+            let name = String::from_utf8(made.stdout).ok()?;
+            made.status.success().then(|| Self(name.trim().to_owned()))
+        }
+    }
+
+    impl Drop for Loop {
+        fn drop(&mut self) {
+            let _ = std::process::Command::new("losetup").args(["-d", &self.0]).status();
+        }
+    }
+
+    /// Writes that begin and end within a page are there for whoever reads, also when others read the page meanwhile.
+    #[test]
+    fn what_shares_a_page_is_seen() {
+        const UNIT: usize = 512;
+        let path = std::env::temp_dir().join(format!("esker-pages-{}", std::process::id()));
+        std::fs::write(&path, vec![0; 1 << 20]).unwrap();
+        let device = Loop::over(&path);
+        std::fs::remove_file(&path).unwrap();
+        let Some(device) = device else { return };
+        let file = OpenOptions::new().read(true).write(true).open(&device.0).unwrap();
+        let (writes, file) = Writes::new(&file).unwrap();
+        let (file, done) = (&file, &std::sync::atomic::AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    (0..64).for_each(|page| file.read_exact_at(&mut [0; 1], page << 12).unwrap());
+                }
+            });
+            let missed = (0..4096_u64).filter(|number| {
+                let at = number % UNIT as u64 * UNIT as u64;
+                let mut bytes: Vec<u8> = Vec::with_capacity(2 * UNIT);
+                let start = bytes.as_ptr().align_offset(UNIT);
+                bytes.resize(start + UNIT, *number as u8 ^ (number >> 9) as u8);
+                let written = bytes[start..].to_vec();
+                writes.submit(at, (bytes, start), 0).unwrap();
+                writes.wait().unwrap();
+                let mut read = [0; UNIT];
+                file.read_exact_at(&mut read, at).unwrap();
+                read[..] != written
+            });
+            let missed = missed.count();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(missed, 0);
+        });
     }
 
     /// A write that fails is told of once, with its errno, and the next ones go on.
