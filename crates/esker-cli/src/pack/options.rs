@@ -65,7 +65,7 @@ pub struct Making {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Whether streams in files of gzip, zip and others are stored as the text that is in them, where that is smaller,
-    /// and made again when read: all, none, or those up to a length [default: 12K at levels 5 and 6, true from 7 on]
+    /// and made again when read: all, none, or those up to a length [default: 4K at levels 5 and 6, true from 7 on]
     #[arg(long, value_name = "true|false|SIZE")]
     unpack: Option<String>,
     /// Whether pictures of JPEG are stored as what is in their blocks, and their codes made again when read [default:

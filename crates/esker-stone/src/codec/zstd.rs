@@ -14,6 +14,9 @@ const WINDOW_LOG_MAX: u32 = 27;
 /// Bytes that a decoder is fed at a time.
 const FEED: usize = 128 * 1024;
 
+/// Bytes of a block and of its base of which the second is best given with the first.
+const SHORT: usize = 128 << 10;
+
 /// How a dictionary of the library's own begins. A base that does would be taken for one.
 const DICTIONARY_MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
@@ -119,6 +122,23 @@ fn compress(
     Ok(())
 }
 
+/// Whether to prepare a context would take longer than this does.
+fn is_short(plain: &[u8], base: &[u8]) -> bool {
+    !base.is_empty() && base.len() + plain.len() <= SHORT && !base.starts_with(&DICTIONARY_MAGIC)
+}
+
+/// Compresses by a context that was used before: it may know a base only for as long as that takes.
+fn compress_short(level: i32, plain: &[u8], base: &[u8], stored: &mut Vec<u8>) -> Result<()> {
+    let mut context = ENCODERS.take(encoder)?;
+    let from = stored.len();
+    stored.resize(from + zstd_safe::compress_bound(plain.len()), 0);
+    let done = context.compress_using_dict(&mut stored[from..], plain, base, level);
+    stored.truncate(from + done.map_err(refused)?);
+    let len = context.sizeof();
+    ENCODERS.keep(context, len);
+    Ok(())
+}
+
 fn decoder() -> Result<DCtx<'static>> {
     let mut context = DCtx::try_create().ok_or_else(|| refused(0))?;
     context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).map_err(refused)?;
@@ -129,6 +149,9 @@ impl Coding for Zstd {
     fn encode(&self, level: i32, plain: &[u8], base: &[u8], stored: &mut Vec<u8>) -> Result<()> {
         let whole = window_log(plain.len() + base.len());
         let window = (level >= 10 || !base.is_empty()).then_some(whole);
+        if is_short(plain, base) {
+            return compress_short(level, plain, base, stored);
+        }
         if !base.is_empty() {
             let mut context = encoder()?;
             context.ref_prefix(base).map_err(refused)?;
@@ -144,9 +167,9 @@ impl Coding for Zstd {
 
     fn decode(&self, stored: &[u8], base: &[u8], plain: &mut [u8]) -> Result<()> {
         let len = plain.len();
-        let done = if base.is_empty() {
+        let done = if base.is_empty() || !base.starts_with(&DICTIONARY_MAGIC) {
             let mut context = DECODERS.take(decoder)?;
-            let done = context.decompress(plain, stored);
+            let done = context.decompress_using_dict(plain, stored, base);
             if done.is_ok() {
                 let len = context.sizeof();
                 DECODERS.keep(context, len);

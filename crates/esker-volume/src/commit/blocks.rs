@@ -56,12 +56,16 @@ impl<T> Coded<T> {
 /// Blocks that a thread compresses in a row.
 const BLOCKS: usize = 16;
 
+/// Bytes from which on it is worth it to have another thread compress them.
+const THREAD_LEN: usize = 64 << 10;
+
 /// Compresses blocks, in several threads where that is worth it.
 fn encode(plains: &[Plain], setting: Setting, threads: usize) -> Result<Vec<Coded<Vec<u8>>>> {
     let run = |plains: &[Plain]| -> Result<Vec<_>> {
         plains.iter().map(|plain| resembling::encode(plain, setting)).collect()
     };
-    let own = plains.len().div_ceil(threads.max(1)).max(1);
+    let bytes: usize = plains.iter().map(|plain| plain.bytes.len()).sum();
+    let own = plains.len().div_ceil(threads.min(bytes / THREAD_LEN).max(1)).max(1);
     let mut parts = plains.chunks(own);
     let (first, rest) = (parts.next().unwrap_or_default(), parts);
     let mut all = Vec::with_capacity(plains.len());
