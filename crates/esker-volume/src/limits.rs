@@ -47,6 +47,10 @@ pub const INLINE_LEN: u64 = 512;
 pub const NEXT: usize = 2;
 /// Stored bytes of one table, about.
 pub const TABLE_LEN: usize = 1 << 20;
+/// Bytes of a volume from which on that is so; smaller ones have shorter ones in proportion.
+pub const TABLE_SCALE: u64 = 8 << 30;
+/// The same of the smallest volumes.
+pub const TABLE_LEN_MIN: usize = 32 << 10;
 /// Shortest bytes that are shared where it is known whose they are: each keeps all of its block.
 pub const SHARED_LEN_MIN: u64 = 4 << 10;
 /// Shortest bytes that are looked for among others.
@@ -82,6 +86,10 @@ pub const ROWS_LEN: u64 = 8 << 20;
 pub const MOMENT_CACHE_LEN: usize = 32 << 20;
 /// Bytes of rows in memory at which they are settled.
 pub const RECENT_LEN: usize = 16 << 20;
+/// The same of the smallest volumes.
+pub const RECENT_LEN_MIN: usize = 256 << 10;
+/// Bytes of a volume from which on that is so; smaller ones have less in proportion.
+pub const RECENT_SCALE: u64 = 1 << 30;
 
 const _: () = assert!(SUPERBLOCKS_MAX * SUPERBLOCK_STEP <= 2 * SEGMENT_LEN_MIN);
 const _: () = assert!((PART_LEN + 2 * ROWS_PAGE_LEN) as u64 <= ASTRAY_LEN);

@@ -18,7 +18,9 @@ use crate::counts::{Counted, Counts};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::known::Known;
-use crate::limits::{RECENT_LEN, TABLE_LEN};
+use crate::limits::{
+    RECENT_LEN, RECENT_LEN_MIN, RECENT_SCALE, TABLE_LEN, TABLE_LEN_MIN, TABLE_SCALE,
+};
 use crate::log::Log;
 use crate::moment::Moments;
 use crate::room::NEVER;
@@ -37,10 +39,10 @@ pub struct Options {
     pub cache: Arc<Cache>,
     /// Seconds since 1970, for parts.
     pub now: fn() -> i64,
-    /// Bytes of rows in memory at which they are settled.
-    pub recent_len: usize,
-    /// Stored bytes of a table, about.
-    pub table_len: usize,
+    /// Bytes of rows in memory at which they are settled; `None`: as fits the volume's size.
+    pub recent_len: Option<usize>,
+    /// Stored bytes of a table, about; `None`: as fits the volume's size.
+    pub table_len: Option<usize>,
     /// How what is new is compressed; `None`: as the volume was made.
     pub setting: Option<Setting>,
     /// Whether what nobody needs is given back below.
@@ -63,8 +65,8 @@ impl Options {
             write: false,
             cache,
             now: || 0,
-            recent_len: RECENT_LEN,
-            table_len: TABLE_LEN,
+            recent_len: None,
+            table_len: None,
             setting: None,
             discard: true,
             dedup: false,
@@ -73,6 +75,13 @@ impl Options {
             bases: None,
         }
     }
+}
+
+/// Of a volume smaller than `whole` in proportion: what is kept back for settling would be much of it, and a step would
+/// lay down all of its tables anew, while others wait.
+fn scaled(len: usize, least: usize, size: u64, whole: u64) -> usize {
+    let share = (len as u64).saturating_mul(size) / whole;
+    usize::try_from(share).unwrap_or(len).clamp(least, len)
 }
 
 /// A volume, open.
@@ -131,6 +140,11 @@ impl<D: Device> Volume<D> {
         (segments, state): (Segments, State),
     ) -> Self {
         let (number, scrubbed) = (options.cache.number(), AtomicU64::new(state.scrubbed));
+        let size = log.superblock.size;
+        let recent_len =
+            options.recent_len.unwrap_or(scaled(RECENT_LEN, RECENT_LEN_MIN, size, RECENT_SCALE));
+        let table_len =
+            options.table_len.unwrap_or(scaled(TABLE_LEN, TABLE_LEN_MIN, size, TABLE_SCALE));
         let volume = Self {
             device,
             shape: log.superblock,
@@ -139,8 +153,8 @@ impl<D: Device> Volume<D> {
             cache: options.cache,
             number,
             now: options.now,
-            recent_len: options.recent_len,
-            table_len: options.table_len,
+            recent_len,
+            table_len,
             own_setting: options.setting,
             discard: options.discard,
             known: options.dedup.then(Mutex::default),

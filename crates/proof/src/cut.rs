@@ -176,8 +176,8 @@ impl Shape {
     pub fn options(&self, write: bool) -> Options {
         Options {
             write,
-            recent_len: self.recent_len,
-            table_len: self.table_len,
+            recent_len: Some(self.recent_len),
+            table_len: Some(self.table_len),
             bases: Some(Arc::new(base::Known) as Arc<dyn Bases>),
             dedup: true,
             deltas: true,

@@ -32,8 +32,8 @@ fn filled(shape: &Shape, files: &[Vec<u8>], snapshot: Option<usize>) -> Medium {
     let device = shape.fresh(1);
     let options = Options {
         write: true,
-        recent_len: shape.recent_len,
-        table_len: shape.table_len,
+        recent_len: Some(shape.recent_len),
+        table_len: Some(shape.table_len),
         ..Options::new(Cache::new(1 << 20))
     };
     let volume = esker_volume::open(Arc::clone(&device), options).expect("it opens");

@@ -393,7 +393,7 @@ fn mounting_again_loses_nothing_and_writes_no_more() {
 fn what_was_moved_is_found_without_its_heads() {
     let mut full = Full::new(&SHAPE, seed());
     let mut repaired = 0;
-    let options = || Options { table_len: 1, ..Options::new(Cache::new(1 << 20)) };
+    let options = || Options { table_len: Some(1), ..Options::new(Cache::new(1 << 20)) };
     for step in 0..from_env("ESKER_CASES", 3) * 10 {
         full.batch().expect("it is written over");
         let mut medium = full.fs.store().volume().device().medium();

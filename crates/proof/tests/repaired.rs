@@ -186,7 +186,7 @@ fn damaged(medium: &Medium, places: &Places, chance: &mut Chance) -> Medium {
 }
 
 fn options() -> Options {
-    Options { table_len: 1, ..Options::new(Cache::new(1 << 20)) }
+    Options { table_len: Some(1), ..Options::new(Cache::new(1 << 20)) }
 }
 
 fn repaired(device: &Lying, drop_snapshots: bool) -> Result<Repaired, RepairError> {
@@ -431,7 +431,7 @@ fn what_lies_in_gaps_is_left_there() {
     // What commits say stays in the log for long.
     let shape = &Shape { recent_len: 64 << 10, copies: 1, ..SHAPES[1] };
     let (mut chance, device) = (Chance::new(seed()), shape.fresh(seed()));
-    let told = Options { write: true, discard: false, recent_len: 64 << 10, ..options() };
+    let told = Options { write: true, discard: false, recent_len: Some(64 << 10), ..options() };
     let volume = open(Arc::clone(&device), told).expect("it opens");
     let fs = Fs::new(above(volume).expect("there is room"), clock);
     let mut files = Files::new();

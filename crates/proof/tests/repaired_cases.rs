@@ -35,7 +35,7 @@ fn clock() -> Time {
 }
 
 fn options() -> Options {
-    Options { table_len: 1, ..Options::new(Cache::new(1 << 20)) }
+    Options { table_len: Some(1), ..Options::new(Cache::new(1 << 20)) }
 }
 
 fn mounted(shape: &Shape, device: &Arc<Lying>) -> Mounted {

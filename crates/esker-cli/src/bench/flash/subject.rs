@@ -14,7 +14,7 @@ use esker::store::View as _;
 use esker::{Ino, Kind, Name, Time};
 use esker_stone::cache::Cache;
 use esker_stone::{Codec, Setting};
-use esker_volume::{Kept, Making, Volume, limits, make, mkfs, open};
+use esker_volume::{Kept, Making, Volume, make, mkfs, open};
 
 use super::device::Flash;
 use crate::bench::storing::next;
@@ -26,9 +26,6 @@ pub const BLOCK: u64 = 4096;
 const DIRTY_MAX: u64 = 32 << 20;
 /// Bytes of what was read that are kept in memory.
 const CACHE_LEN: usize = 64 << 20;
-/// Bytes of rows in memory at which they are settled, and of a table, at least.
-const RECENT_LEAST: usize = 256 << 10;
-const TABLE_LEAST: usize = 32 << 10;
 /// Bytes that are written at a time.
 const PIECE: usize = 256 << 10;
 
@@ -86,17 +83,7 @@ impl Subject {
         };
         make(&device, &making).map_err(failed)?;
         let cache = Cache::new(CACHE_LEN);
-        // Of a small device the volume is a model of one of 1 GiB.
-        let scaled = |len: usize, least: usize| {
-            let share = (len as u64).saturating_mul(shape.size) >> 30;
-            usize::try_from(share).unwrap_or(len).clamp(least, len)
-        };
-        let opened = esker_volume::Options {
-            write: true,
-            recent_len: scaled(limits::RECENT_LEN, RECENT_LEAST),
-            table_len: scaled(limits::TABLE_LEN, TABLE_LEAST),
-            ..esker_volume::Options::new(cache)
-        };
+        let opened = esker_volume::Options { write: true, ..esker_volume::Options::new(cache) };
         let volume = open(Arc::clone(&device), opened).map_err(failed)?;
         let options = Options { size_max: DIRTY_MAX, file_size_max: FILE_SIZE_MAX, root };
         let layer = Box::new(move || Home::new(Heap::new(), &options));
