@@ -1,7 +1,9 @@
 //! Filling the leaves of a layer and of a block index.
 //!
 //! Above: whoever packs. Below: `rows`, `tree`. Invariant: entries come in the order of their keys; a leaf
-//! holds rows of one kind and ends when it is full.
+//! holds rows of one kind and ends when it is full; no more leaves wait than make a table.
+
+use std::io::Write;
 
 use crate::error::Result;
 use crate::group::Measure;
@@ -14,7 +16,7 @@ use crate::rows::inodes::{Inode, Inodes};
 use crate::rows::names::{Named, Names};
 use crate::rows::xattrs::{Xattr, Xattrs};
 use crate::superblock::{ROOTS, TABLES};
-use crate::tree::{Leaf, Writing};
+use crate::tree::{Growing, Leaf, Writing};
 
 /// Bytes that a row takes in a page before it is compressed, in about.
 mod weight {
@@ -73,20 +75,20 @@ impl Rows {
 
 /// Takes entries in the order of their keys and makes leaves of them.
 #[derive(Debug)]
-pub struct LayerWriter {
+pub struct LayerWriter<W> {
     writing: Writing,
     page_len: usize,
     rows: Rows,
     count: usize,
     weight: usize,
     pieces: usize,
-    leaves: Vec<Leaf>,
+    leaves: Growing<W>,
 }
 
-impl LayerWriter {
-    /// Nothing yet; pages are full at so many plain bytes.
+impl<W: Write> LayerWriter<W> {
+    /// Nothing yet; pages are full at so many plain bytes, and leaves go to `tables`, whose whole they will be.
     #[must_use]
-    pub const fn new(writing: Writing, page_len: usize) -> Self {
+    pub const fn new(writing: Writing, page_len: usize, tables: W) -> Self {
         Self {
             writing,
             page_len,
@@ -94,87 +96,104 @@ impl LayerWriter {
             count: 0,
             weight: 0,
             pieces: 0,
-            leaves: Vec::new(),
+            leaves: Growing::new(writing, TABLES, tables),
         }
     }
 
-    fn flush(&mut self) {
-        self.leaves.extend(self.rows.leaf(self.writing.measure()));
+    fn flush(&mut self) -> Result<()> {
         (self.count, self.weight, self.pieces) = (0, 0, 0);
+        self.rows.leaf(self.writing.measure()).map_or(Ok(()), |leaf| self.leaves.push(leaf))
     }
 
     /// Ends the leaf if one more row of this weight would be too much.
-    fn make_room(&mut self, weight: usize, pieces: usize) -> bool {
+    fn make_room(&mut self, weight: usize, pieces: usize) -> Result<bool> {
         let full = self.count == ROWS_MAX
             || (self.count > 0 && self.weight + weight > self.page_len)
             || self.pieces + pieces > PIECES_PER_PAGE_MAX;
         if full {
-            self.flush();
+            self.flush()?;
         }
         self.count += 1;
         self.weight += weight;
         self.pieces += pieces;
-        full
+        Ok(full)
     }
 
     /// An inode.
-    pub fn inode(&mut self, row: Inode) {
-        let full = self.make_room(weight::INODE + row.inline.len(), 0);
+    ///
+    /// # Errors
+    /// What the codec or `tables` says.
+    pub fn inode(&mut self, row: Inode) -> Result<()> {
+        let full = self.make_room(weight::INODE + row.inline.len(), 0)?;
         match &mut self.rows {
             Rows::Inodes(rows) if !full => rows.push(row),
             rows => *rows = Rows::Inodes(vec![row]),
         }
+        Ok(())
     }
 
     /// Ends the leaf if it holds another kind of rows.
-    fn turn_to(&mut self, empty: Rows) {
+    fn turn_to(&mut self, empty: Rows) -> Result<()> {
         if self.rows.kind() != empty.kind() {
-            self.flush();
+            self.flush()?;
             self.rows = empty;
         }
+        Ok(())
     }
 
     /// A name.
-    pub fn name(&mut self, row: Named) {
-        self.turn_to(Rows::Names(Vec::new()));
-        let full = self.make_room(weight::NAME + row.name.len(), 0);
+    ///
+    /// # Errors
+    /// What the codec or `tables` says.
+    pub fn name(&mut self, row: Named) -> Result<()> {
+        self.turn_to(Rows::Names(Vec::new()))?;
+        let full = self.make_room(weight::NAME + row.name.len(), 0)?;
         match &mut self.rows {
             Rows::Names(rows) if !full => rows.push(row),
             rows => *rows = Rows::Names(vec![row]),
         }
+        Ok(())
     }
 
     /// An extended attribute.
-    pub fn xattr(&mut self, row: Xattr) {
-        self.turn_to(Rows::Xattrs(Vec::new()));
-        let full = self.make_room(weight::XATTR + row.name.len() + row.value.len(), 0);
+    ///
+    /// # Errors
+    /// What the codec or `tables` says.
+    pub fn xattr(&mut self, row: Xattr) -> Result<()> {
+        self.turn_to(Rows::Xattrs(Vec::new()))?;
+        let full = self.make_room(weight::XATTR + row.name.len() + row.value.len(), 0)?;
         match &mut self.rows {
             Rows::Xattrs(rows) if !full => rows.push(row),
             rows => *rows = Rows::Xattrs(vec![row]),
         }
+        Ok(())
     }
 
     /// A stretch of a file.
-    pub fn extent(&mut self, row: Extent) {
-        self.turn_to(Rows::Extents(Vec::new()));
+    ///
+    /// # Errors
+    /// What the codec or `tables` says.
+    pub fn extent(&mut self, row: Extent) -> Result<()> {
+        self.turn_to(Rows::Extents(Vec::new()))?;
         let pieces = match &row.content {
             Content::Same(_) => 0,
             Content::Pieces(pieces) => pieces.len(),
         };
-        let full = self.make_room(weight::EXTENT * (1 + pieces), pieces);
+        let full = self.make_room(weight::EXTENT * (1 + pieces), pieces)?;
         match &mut self.rows {
             Rows::Extents(rows) if !full => rows.push(row),
             rows => *rows = Rows::Extents(vec![row]),
         }
+        Ok(())
     }
 
-    /// Compresses everything: leaves into `tables`, what is above them into `roots`.
+    /// Compresses what is left: what is above the leaves into the end of `roots`. Gives back where the leaves are.
     ///
     /// # Errors
-    /// What the codec says.
-    pub fn finish(mut self, tables: &mut Vec<u8>, roots: &mut Vec<u8>) -> Result<Top> {
-        self.flush();
-        self.writing.build(&self.leaves, TABLES, Some(tables), roots)
+    /// What the codec or `tables` says.
+    pub fn finish(mut self, roots: &mut Vec<u8>) -> Result<(Top, W)> {
+        self.flush()?;
+        self.leaves.finish(roots)
     }
 }
 

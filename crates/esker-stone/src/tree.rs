@@ -3,6 +3,7 @@
 //! Above: `layer` and homes. Below: `rows::pages`. Invariant: every inner page holds the level and as many
 //! entries as the page above says, so no walk down is longer than the height and no count lies.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::thread;
 
@@ -47,10 +48,6 @@ struct Ground {
 }
 
 impl Ground {
-    const fn leaf(self, before: &[u8]) -> (u64, u64) {
-        (self.leaves, self.from + before.len() as u64)
-    }
-
     const fn inner(self, before: &[u8]) -> (u64, u64) {
         (self.inner, self.from + before.len() as u64)
     }
@@ -105,16 +102,35 @@ impl Writing {
     ) -> Result<Top> {
         let mut children = Vec::with_capacity(leaves.len());
         for table in leaves.chunks(FAN_OUT) {
-            let sealed = self.seal(table)?;
-            for (leaf, (sealed, base)) in table.iter().zip(sealed) {
-                let bytes = target.as_deref_mut().unwrap_or(roots);
-                let page = PageRef::new(ground.leaf(bytes), &sealed);
-                bytes.extend_from_slice(&sealed.stored);
-                let base = base.filter(|_| sealed.based);
-                let (key, entries) = (leaf.key.clone(), leaf.entries);
-                children.push(Child { key, entries, page, base });
-            }
+            let bytes = target.as_deref_mut().unwrap_or(roots);
+            let at = bytes.len() as u64;
+            self.lay(table, (ground.leaves, ground.from + at), bytes, &mut children)?;
         }
+        self.raise(children, ground, roots)
+    }
+
+    /// Compresses the leaves of one table into `target`, which is at this place: how many bytes that were.
+    fn lay(
+        &self,
+        table: &[Leaf],
+        (segment, from): (u64, u64),
+        target: &mut impl Write,
+        children: &mut Vec<Child>,
+    ) -> Result<u64> {
+        let mut at = from;
+        for (leaf, (sealed, base)) in table.iter().zip(self.seal(table)?) {
+            let page = PageRef::new((segment, at), &sealed);
+            target.write_all(&sealed.stored)?;
+            at += sealed.stored.len() as u64;
+            let base = base.filter(|_| sealed.based);
+            let (key, entries) = (leaf.key.clone(), leaf.entries);
+            children.push(Child { key, entries, page, base });
+        }
+        Ok(at - from)
+    }
+
+    /// Compresses all pages above these into the end of `roots`.
+    fn raise(&self, mut children: Vec<Child>, ground: Ground, roots: &mut Vec<u8>) -> Result<Top> {
         let mut height = 0;
         while children.len() > 1 {
             let mut above = Vec::with_capacity(children.len().div_ceil(FAN_OUT));
@@ -165,6 +181,44 @@ impl Writing {
         let mut parts: Vec<_> =
             parts.into_iter().map(|part| part.map(Vec::into_iter)).collect::<Result<Vec<_>>>()?;
         Ok((0..table.len()).filter_map(|row| parts[row % threads].next()).collect())
+    }
+}
+
+/// A tree that is built while its leaves come: no more of them wait than make a table.
+#[derive(Debug)]
+pub(crate) struct Growing<W> {
+    writing: Writing,
+    segment: u64,
+    waiting: Vec<Leaf>,
+    children: Vec<Child>,
+    /// Where leaves go, and how many bytes of them are there.
+    target: W,
+    len: u64,
+}
+
+impl<W: Write> Growing<W> {
+    /// None yet; leaves will be the whole of this segment.
+    pub const fn new(writing: Writing, segment: u64, target: W) -> Self {
+        Self { writing, segment, waiting: Vec::new(), children: Vec::new(), target, len: 0 }
+    }
+
+    /// One more.
+    pub fn push(&mut self, leaf: Leaf) -> Result<()> {
+        self.waiting.push(leaf);
+        if self.waiting.len() < FAN_OUT { Ok(()) } else { self.lay() }
+    }
+
+    fn lay(&mut self) -> Result<()> {
+        let (table, place) = (std::mem::take(&mut self.waiting), (self.segment, self.len));
+        self.len += self.writing.lay(&table, place, &mut self.target, &mut self.children)?;
+        Ok(())
+    }
+
+    /// The tree, with its pages above the leaves at the end of `roots`; and where the leaves are.
+    pub fn finish(mut self, roots: &mut Vec<u8>) -> Result<(Top, W)> {
+        self.lay()?;
+        let ground = Ground { leaves: self.segment, inner: ROOTS, from: 0 };
+        Ok((self.writing.raise(self.children, ground, roots)?, self.target))
     }
 }
 

@@ -120,18 +120,18 @@ impl Unpack<'_, '_> {
                 return Err(Refusal::new("only a directory can be the root").into());
             }
             let meta = self.meta(entry, Kind::Directory, (0, 0))?;
-            self.packer.set(self.top, meta);
+            self.packer.set(self.top, &meta)?;
             return Ok(());
         };
         if !self.is_wanted(&parts, directory) {
             return Ok(());
         }
         let dir = self.enter(above, entry)?;
-        let present = self.packer.find(dir, last.bytes());
+        let present = self.packer.find(dir, last.bytes())?;
         match (&entry.content, present) {
             (Content::Directory, Some((node, Kind::Directory))) => {
                 let meta = self.meta(entry, Kind::Directory, (0, 0))?;
-                self.packer.set(node, meta);
+                self.packer.set(node, &meta)?;
                 Ok(())
             }
             (Content::Directory, Some((_, kind))) => {
@@ -152,7 +152,7 @@ impl Unpack<'_, '_> {
     fn enter(&mut self, parts: &[Name<'_>], entry: &Entry) -> Result<NodeId, Trouble> {
         let mut dir = self.top;
         for part in parts {
-            dir = match self.packer.find(dir, part.bytes()) {
+            dir = match self.packer.find(dir, part.bytes())? {
                 Some((node, Kind::Directory)) => node,
                 Some((_, kind)) => {
                     let part = shown(part.bytes());
@@ -232,7 +232,7 @@ impl Unpack<'_, '_> {
         let mut found = Some((self.top, Kind::Directory));
         for part in parts {
             found = match found {
-                Some((above, Kind::Directory)) => self.packer.find(above, part.bytes()),
+                Some((above, Kind::Directory)) => self.packer.find(above, part.bytes())?,
                 _ => None,
             };
         }
@@ -246,7 +246,7 @@ impl Unpack<'_, '_> {
                 Err(Refusal::new(what).into())
             }
             Some((node, _)) => {
-                let already = self.packer.find(dir, name.bytes());
+                let already = self.packer.find(dir, name.bytes())?;
                 if already.is_none_or(|(present, _)| present != node) {
                     self.packer.link(dir, name.bytes(), node)?;
                 }

@@ -101,7 +101,7 @@ impl Walk<'_> {
     /// One name further: a directory is entered, anything else is taken unless it was before.
     pub(super) fn step(&mut self, name: &CString) -> Result<(), Trouble> {
         let Some(level) = self.levels.last() else { return Err(Errno::NOENT.into()) };
-        match self.packer.find(level.node, name.as_bytes()) {
+        match self.packer.find(level.node, name.as_bytes())? {
             Some((node, Kind::Directory)) => {
                 let (fd, stat) = source::open_directory(&level.source, name)?;
                 self.enter_again(name, fd, &stat, node)

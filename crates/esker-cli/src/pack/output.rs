@@ -135,7 +135,7 @@ impl Output {
     }
 
     /// A file without a name beside it, for what nobody wants when the image is done.
-    pub fn scratch(&self) -> Outcome<Box<dyn Scratch>> {
+    pub fn scratch(&self) -> io::Result<Box<dyn Scratch>> {
         let file = nameless(&self.folder).or_else(|errno| match errno {
             Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL => {
                 let name = self.folder.join(format!(".esker-{}.tmp", std::process::id()));
@@ -145,7 +145,7 @@ impl Output {
             }
             errno => Err(io::Error::from(errno)),
         });
-        Ok(Box::new(file.map_err(|error| refused(self.kind, &self.path, &error))?))
+        Ok(Box::new(file?))
     }
 
     /// What writing said, for a person.

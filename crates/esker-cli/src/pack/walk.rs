@@ -325,7 +325,7 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         let meta = self.meta(&fd, c".", Some(&fd), stat, Kind::Directory)?;
-        self.packer.set(node, meta);
+        self.packer.set(node, &meta)?;
         self.enter_again(name, fd, stat, node)
     }
 
@@ -368,7 +368,7 @@ impl<'a> Walk<'a> {
             _ => Ok(()),
         };
         if let Err(trouble) = held {
-            self.packer.unlink(dir, name.as_bytes());
+            self.packer.unlink(dir, name.as_bytes())?;
             return Err(trouble);
         }
         self.gathered.files += 1;

@@ -165,7 +165,7 @@ impl Pack {
         let mut root = Meta::new(Kind::Directory, 0o755);
         root.mtime = plan.time.or(plan.time_max).unwrap_or_default();
         let mut packer =
-            Packer::with_scratch(output.file()?, root.clone(), options, output.scratch()?)
+            Packer::with_scratch(output.file()?, root.clone(), options, &|| output.scratch())
                 .map_err(failed)?;
         for base in &self.base {
             output.spares(base)?;
@@ -284,11 +284,14 @@ impl Pack {
         let name = input.canonicalize().ok();
         let name = name.as_ref().and_then(|path| path.file_name());
         let name = name.map_or(&b"root"[..], OsStr::as_encoded_bytes);
-        if packer.find(NodeId::ROOT, name).is_some() {
-            let what = "two inputs have the same name";
-            return Err(Failure::at(Exit::Usage, what, input, "rename one of them"));
+        match packer.find(NodeId::ROOT, name) {
+            Ok(None) => Ok(packer.make(NodeId::ROOT, name, root.clone())),
+            Ok(Some(_)) => {
+                let what = "two inputs have the same name";
+                Err(Failure::at(Exit::Usage, what, input, "rename one of them"))
+            }
+            Err(error) => Ok(Err(error)),
         }
-        Ok(packer.make(NodeId::ROOT, name, root.clone()))
     }
 }
 

@@ -180,7 +180,7 @@ impl Repack {
         total.set(image.root().statistics.file_bytes);
         let mut bar = Bar::new(self.quiet, total);
         let root = Meta::new(Kind::Directory, 0o755);
-        let mut packer = Packer::with_scratch(output.file()?, root, options, output.scratch()?)
+        let mut packer = Packer::with_scratch(output.file()?, root, options, &|| output.scratch())
             .map_err(failed)?;
         let mut tick = |now: &Gathered, packer: &Packer<File>| {
             bar.tick(now.files, now.bytes, packer.written());

@@ -2,7 +2,8 @@
 //!
 //! Above: `units`. Below: `gear`. Short stretches that two units share are votes for each other; programs that were
 //! built twice share little that is long, since each call says how far it goes, but much that is short. Invariant:
-//! every unit has at most [`FRIENDS`] others that it names, so memory grows with the number of units alone.
+//! every unit has at most [`FRIENDS`] others that it names, and where all of these are too many, those with the fewest
+//! votes are forgotten, so memory has a bound.
 
 use std::collections::HashMap;
 
@@ -19,6 +20,8 @@ const OWNERS: usize = 2;
 const FRIENDS: usize = 16;
 /// Fewer votes are chance.
 const VOTES_MIN: u32 = 4;
+/// Pairs that are remembered.
+const PAIRS_MAX: usize = 2 << 20;
 
 /// That a unit is like an earlier one, and by how many votes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +36,20 @@ pub(super) struct Likeness {
     anchors: Anchors<[UnitId; OWNERS]>,
     votes: HashMap<UnitId, u32>,
     found: Vec<Like>,
+    /// Of fewer votes none is remembered any more.
+    votes_min: u32,
+    pairs_max: usize,
 }
 
 impl Likeness {
     pub fn new() -> Self {
-        let anchors = Anchors::new(BITS, ANCHORS_MAX);
-        Self { anchors, votes: HashMap::new(), found: Vec::new() }
+        Self {
+            anchors: Anchors::new(BITS, ANCHORS_MAX),
+            votes: HashMap::new(),
+            found: Vec::new(),
+            votes_min: VOTES_MIN,
+            pairs_max: PAIRS_MAX,
+        }
     }
 
     /// Bytes of memory that it takes, in about.
@@ -72,12 +83,16 @@ impl Likeness {
     }
 
     fn name_friends(&mut self, own: UnitId) {
-        let enough = self.votes.drain().filter(|&(_, votes)| votes >= VOTES_MIN);
+        let enough = self.votes.drain().filter(|&(_, votes)| votes >= self.votes_min);
         let mut friends: Vec<(UnitId, u32)> = enough.collect();
         friends.sort_unstable_by_key(|&(unit, votes)| (std::cmp::Reverse(votes), unit));
         friends.truncate(FRIENDS);
         let like = |(earlier, votes)| Like { unit: own, earlier, votes };
         self.found.extend(friends.into_iter().map(like));
+        while self.found.len() > self.pairs_max {
+            self.votes_min = self.votes_min.saturating_mul(2);
+            self.found.retain(|like| like.votes >= self.votes_min);
+        }
     }
 
     /// What was found to be alike.
@@ -111,5 +126,17 @@ mod tests {
         let found = likeness.found();
         assert!(found.iter().any(|like| (like.unit, like.earlier) == (2, 0)), "{found:?}");
         assert!(found.iter().all(|like| like.unit != 1 && like.earlier != 1), "{found:?}");
+    }
+
+    #[test]
+    fn of_too_many_pairs_those_stay_that_have_the_most_in_common() {
+        let mut likeness = Likeness { pairs_max: 40, ..Likeness::new() };
+        let (program, part) = (program(1), program(1001)[..4000].to_vec());
+        for unit in 0..60 {
+            likeness.look(unit, if unit % 3 == 0 { &program } else { &part });
+        }
+        let found = likeness.found();
+        assert!((1..=40).contains(&found.len()), "{}", found.len());
+        assert!(found.iter().all(|like| like.unit % 3 == 0 && like.earlier % 3 == 0), "{found:?}");
     }
 }

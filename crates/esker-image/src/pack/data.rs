@@ -18,7 +18,7 @@ use esker_stone::{Codec, Setting, Shared};
 
 use super::alike::Like;
 use super::category::Category;
-use super::contents::{Contents, Part, Source};
+use super::contents::{Contents, Part, Source, join};
 use super::explain::Choices;
 use super::groups::{Group, groups};
 use super::made::Making;
@@ -28,7 +28,7 @@ use super::pool::{Job, Pool, Written};
 use super::program::{self, Code};
 use super::repeats::{Repeats, Stretch};
 use super::sound::{self, Sound};
-use super::spool::{Scratch, Spool};
+use super::spool::{Scratches, Spool};
 use super::telling::{Telling, told};
 use super::units::{UnitId, Units};
 use super::unpack::{FILE_MAX, Streams, Unpacked, begins};
@@ -141,7 +141,7 @@ fn own_hash(pieces: &[Hash]) -> Hash {
 }
 
 impl<W: Write> Data<W> {
-    pub fn start(options: &Options, output: W, scratch: Box<dyn Scratch>) -> Result<Self> {
+    pub fn start(options: &Options, output: W, scratches: Scratches<'_>) -> Result<Self> {
         let (threads, room) = super::packer::workers(options)?;
         // What is stored plain, or nearly, is to be read as it is.
         let words = options.words && !matches!(options.data.codec, Codec::None | Codec::Lz4);
@@ -154,14 +154,14 @@ impl<W: Write> Data<W> {
             sharing: options.sharing.filter(|_| options.data.codec.takes_base()),
             shared: None,
             telling: Telling::Plain,
-            spool: Spool::new(scratch),
+            spool: Spool::new(scratches()?),
             repeats: options.repeats.map(Repeats::new),
             units: Units::new(options.block_len, options.alike, words),
             open: Default::default(),
             begun: 0,
             slots: Vec::new(),
             places: Vec::new(),
-            contents: Contents::default(),
+            contents: Contents::new(scratches)?,
             making: options.unpack.map(|_| Making::default()),
             pictures: options.pictures.then(HashMap::new),
             threads,
@@ -198,8 +198,8 @@ impl<W: Write> Data<W> {
     }
 
     /// A piece that is stored in a base.
-    pub fn know(&mut self, piece: Hash, places: &[Piece]) {
-        self.contents.base_piece(piece, places);
+    pub fn know(&mut self, piece: &Hash, places: &[Piece]) -> Result<()> {
+        self.contents.base_piece(piece, places)
     }
 
     /// More bytes of a file.
@@ -238,11 +238,10 @@ impl<W: Write> Data<W> {
     /// that are worth it.
     fn take_picture(&mut self, file: &mut Incoming) -> Result<bool> {
         let pieces: Vec<_> = file.piece.chunks(PIECE_LEN).map(hash).collect();
-        let Some(picture) =
-            Picture::of(&file.piece).filter(|_| !self.contents.knows(&own_hash(&pieces)))
-        else {
+        let Some(picture) = Picture::of(&file.piece) else { return Ok(false) };
+        if self.contents.knows(&own_hash(&pieces))? {
             return Ok(false);
-        };
+        }
         let bytes = std::mem::take(&mut file.piece);
         let strips = picture.strips(&bytes, PICTURE_LEN);
         let found = strips.iter().map(|strip| strip.bytes.len()).sum::<usize>();
@@ -266,9 +265,9 @@ impl<W: Write> Data<W> {
     /// Takes a strip of a picture, or knows it from another one.
     fn take_strip(&mut self, file: &mut Incoming, own: &[u8], strip: Strip) -> Result<()> {
         let (name, len) = (hash(own), own.len() as u64);
-        if let Some(seen) = self.contents.seen(&name, len) {
+        if let Some(seen) = self.contents.seen(&name, len)? {
             self.saved += len;
-            seen.into_iter().for_each(|part| self.contents.join(&mut file.parts, part));
+            seen.into_iter().for_each(|part| join(&mut file.parts, part));
             return Ok(());
         }
         file.pieces.push((name, file.parts.iter().map(|part| part.len).sum()));
@@ -279,7 +278,7 @@ impl<W: Write> Data<W> {
         self.pictures.iter_mut().for_each(|all| {
             all.insert(unit, Box::new(strip.clone()));
         });
-        self.contents.join(&mut file.parts, Part { len, source });
+        join(&mut file.parts, Part { len, source });
         self.place_some()
     }
 
@@ -310,7 +309,7 @@ impl<W: Write> Data<W> {
     /// there are none that are worth it.
     fn unpack(&mut self, file: &mut Incoming) -> Result<bool> {
         let pieces: Vec<_> = file.piece.chunks(PIECE_LEN).map(hash).collect();
-        if self.contents.knows(&own_hash(&pieces)) {
+        if self.contents.knows(&own_hash(&pieces))? {
             return Ok(false);
         }
         let bytes = std::mem::take(&mut file.piece);
@@ -325,7 +324,7 @@ impl<W: Write> Data<W> {
             self.data(&mut text, &stream.text)?;
             self.cut(&mut text)?;
             self.units.end_file();
-            let content = self.contents.text(&text.parts, &text.pieces);
+            let content = self.contents.text(&text.parts, &text.pieces)?;
             file.texts.push(content);
             self.choices.unpacked +=
                 stream.runs.iter().map(|run| run.bytes.len() as u64).sum::<u64>();
@@ -338,7 +337,7 @@ impl<W: Write> Data<W> {
                 let mut left = span.len() as u64;
                 while let Some(part) = next.filter(|_| left > 0) {
                     let now = left.min(part.len);
-                    self.contents.join(&mut file.parts, Part { len: now, ..part });
+                    join(&mut file.parts, Part { len: now, ..part });
                     left -= now;
                     next = part.behind(now).or_else(|| made.next());
                 }
@@ -374,7 +373,7 @@ impl<W: Write> Data<W> {
             if let Some(making) = self.making.as_mut().filter(|_| !bytes.is_empty()) {
                 let (number, offset) = making.raw(bytes);
                 let part = Part { len: bytes.len() as u64, source: Source::Made(number, offset) };
-                self.contents.join(&mut file.parts, part);
+                join(&mut file.parts, part);
             }
             return Ok(());
         }
@@ -411,12 +410,12 @@ impl<W: Write> Data<W> {
         let len = file.piece.len() as u64;
         file.pieces.push((own, file.parts.iter().map(|part| part.len).sum()));
         let seen = match file.text {
-            true => self.contents.seen_in_spool(&own, len),
-            false => self.contents.seen(&own, len),
+            true => self.contents.seen_in_spool(&own, len)?,
+            false => self.contents.seen(&own, len)?,
         };
         if let Some(seen) = seen {
             self.saved += len;
-            seen.into_iter().for_each(|part| self.contents.join(&mut file.parts, part));
+            seen.into_iter().for_each(|part| join(&mut file.parts, part));
         } else {
             self.take(file)?;
         }
@@ -450,7 +449,7 @@ impl<W: Write> Data<W> {
             let source = Source::Spool(self.spool.len());
             self.spool.append(&piece[own.clone()])?;
             self.units.push(&piece[own.clone()], Some(Category::Sound(sound.shape)), 0);
-            self.contents.join(&mut file.parts, Part { len: own.len() as u64, source });
+            join(&mut file.parts, Part { len: own.len() as u64, source });
         }
         self.take_some(file, &piece[own.end..], from + own.end as u64)?;
         file.piece = piece;
@@ -512,7 +511,7 @@ impl<W: Write> Data<W> {
             };
             at += len;
             let part = Part { len: len as u64, source };
-            self.contents.join(&mut file.parts, part);
+            join(&mut file.parts, part);
         }
         Ok(())
     }
@@ -634,10 +633,10 @@ impl<W: Write> Data<W> {
     }
 
     /// A file whose bytes are in blocks that were taken over: as [`finish_file`](Self::finish_file).
-    pub fn adopt_file(&mut self, pieces: impl Iterator<Item = Piece>) -> (u32, u64, u64) {
+    pub fn adopt_file(&mut self, pieces: &[Piece]) -> Result<(u32, u64, u64)> {
         let (mut parts, mut words) = (Vec::new(), Vec::new());
         let (mut size, mut data) = (0, 0);
-        for Piece { len, place } in pieces {
+        for &Piece { len, place } in pieces {
             size += len;
             data += if place.is_some() { len } else { 0 };
             let (segment, slot, offset) = place
@@ -645,12 +644,9 @@ impl<W: Write> Data<W> {
             for word in [len, segment, slot.into(), offset.into()] {
                 words.extend(word.to_le_bytes());
             }
-            parts.push(match place {
-                Some(place) => self.contents.there(len, place),
-                None => Part { len, source: Source::Hole },
-            });
+            parts.push(Part { len, source: place.map_or(Source::Hole, Source::There) });
         }
-        (self.contents.number(hash(&words), &parts, &[]), size, data)
+        Ok((self.contents.number(hash(&words), &parts, &[])?, size, data))
     }
 
     /// Ends a file: the number of its content, its size, and how much of it is data.
@@ -663,7 +659,7 @@ impl<W: Write> Data<W> {
         self.units.end_file();
         self.place_some()?;
         let own = own_hash(&file.hashes);
-        let content = self.contents.number(own, &file.parts, &file.pieces);
+        let content = self.contents.number(own, &file.parts, &file.pieces)?;
         file.texts.iter().for_each(|&text| self.contents.made_of(content, text));
         Ok((content, file.size, file.data))
     }
@@ -674,12 +670,12 @@ impl<W: Write> Data<W> {
     }
 
     /// What files hold.
-    pub const fn contents(&self) -> &Contents {
-        &self.contents
+    pub const fn contents(&mut self) -> &mut Contents {
+        &mut self.contents
     }
 
     /// The pieces of a content; every unit must have its place.
-    pub fn pieces(&self, content: u32) -> Vec<Piece> {
+    pub fn pieces(&mut self, content: u32) -> Result<Vec<Piece>> {
         self.contents.pieces(content, &self.units)
     }
 
@@ -688,6 +684,7 @@ impl<W: Write> Data<W> {
         self.units.close();
         // What was remembered is not needed any more, and blocks want the memory.
         self.repeats = None;
+        self.contents.forget();
         if self.alike {
             self.place_alike()?;
         } else {
@@ -706,9 +703,11 @@ impl<W: Write> Data<W> {
     fn give_made(&mut self) -> Result<()> {
         self.contents.make_from(self.pool.next_slot());
         for made in self.making.take().map_or_else(Vec::new, Making::finish) {
-            let text =
-                made.text.iter().flat_map(|text| self.contents.ingredients(*text, &self.units));
-            let plain = made.steps.recipe(&text.collect::<Vec<_>>());
+            let mut text = Vec::new();
+            for own in made.text {
+                text.extend(self.contents.ingredients(own, &self.units)?);
+            }
+            let plain = made.steps.recipe(&text);
             self.stored_plain += u64::from(made.len);
             self.largest = self.largest.max(made.len.into());
             let makes = Some((made.len, made.hash));

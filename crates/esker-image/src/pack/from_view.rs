@@ -169,7 +169,7 @@ impl<W: Write + Seek> Copying<'_, W> {
         let root = self.view().attr(Ino::ROOT)?;
         let own = meta(self.view(), Ino::ROOT, &root)?;
         if let Some(meta) = self.guide.rewrite(&[], own) {
-            self.packer.set(top, meta);
+            self.packer.set(top, &meta)?;
         }
         let mut links: HashMap<Ino, NodeId> = HashMap::new();
         let mut levels = vec![(top, listing(self.view(), Ino::ROOT)?, Vec::new())];
@@ -205,7 +205,7 @@ impl<W: Write + Seek> Copying<'_, W> {
                 }
                 Err(error) => {
                     self.missed::<()>(&path, error)?;
-                    self.packer.unlink(dir, &next.name);
+                    self.packer.unlink(dir, &next.name)?;
                 }
             }
         }
@@ -255,7 +255,7 @@ impl<W: Write + Seek> Copying<'_, W> {
                 self.missed::<()>(&file.path, error)?;
                 let further = self.further.remove(&file.node).unwrap_or_default();
                 for (dir, name) in further.into_iter().chain([file.place]) {
-                    self.packer.unlink(dir, &name);
+                    self.packer.unlink(dir, &name)?;
                 }
             }
         }

@@ -92,14 +92,17 @@ impl<T> Anchors<T> {
 
     /// Knows one more. Where there are too many, every other one is forgotten.
     pub fn insert(&mut self, hash: u64, value: T) {
-        if !self.is_one(hash) {
-            return;
-        }
-        self.known.insert(hash, value);
-        if self.known.len() > self.most {
+        // Before there is one more than fits, which would make the table twice as large.
+        if self.known.len() >= self.most && self.is_one(hash) && !self.known.contains_key(&hash) {
             self.bits += 1;
             let bits = self.bits;
-            self.known.retain(|hash, _| hash >> (64 - bits) == 0);
+            // The places of what is only taken away would be lost for others.
+            let kept = self.known.drain().filter(|(hash, _)| hash >> (64 - bits) == 0);
+            let kept: Vec<_> = kept.collect();
+            self.known.extend(kept);
+        }
+        if self.is_one(hash) {
+            self.known.insert(hash, value);
         }
     }
 
@@ -122,6 +125,10 @@ mod tests {
             anchors.insert(hash, at);
         }
         assert!(anchors.bits() > 2 && anchors.known.len() <= 100);
+        // As many as fit into 128 slots of which an eighth is free.
+        let mut full = Anchors::new(1, 112);
+        (0..10_000u64).for_each(|hash| full.insert(hash.reverse_bits() >> 1, hash));
+        assert!(full.known.capacity() <= 112, "{}", full.known.capacity());
         assert!(anchors.known.keys().all(|&hash| anchors.is_one(hash)));
     }
 

@@ -5,10 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use esker::Kind;
 use esker_stone::rows::blocks::{BlockRow, ORIGIN_SEGMENT_MASK};
 use esker_stone::rows::extents::Place;
 
+use super::Result;
 use super::contents::Contents;
+use super::numbers::Numbers;
 use super::tree::{Held, NodeId, Tree};
 use super::units::Units;
 
@@ -51,55 +54,66 @@ fn kind(name: &[u8]) -> String {
 
 /// What is stored, and where.
 pub(super) struct Stored<'a> {
-    pub contents: &'a Contents,
+    pub contents: Contents,
     pub units: &'a Units,
     pub rows: &'a [BlockRow],
 }
 
+impl Stored<'_> {
+    /// Stored bytes of a content, in about: of what it brought itself.
+    fn bytes(&mut self, content: u32) -> Result<u64> {
+        let mut all = self.contents.own_pieces(content, self.units)?;
+        // What it is made of is stored for it.
+        let texts = self.contents.texts();
+        let first = texts.partition_point(|(of, _)| *of < content);
+        let behind = texts[first..].iter().take_while(|(of, _)| *of == content);
+        for text in behind.map(|&(_, text)| text).collect::<Vec<_>>() {
+            all.extend(self.contents.own_pieces(text, self.units)?);
+        }
+        let mut stored = 0;
+        for piece in all {
+            let here = |place: &Place| place.block.segment <= ORIGIN_SEGMENT_MASK;
+            let Some(place) = piece.place.filter(here) else { continue };
+            let row = self.rows.get(place.block.slot as usize).filter(|row| row.plain > 0);
+            if let Some(row) = row {
+                let (own, plain) = (u128::from(row.stored), u128::from(row.plain));
+                stored += (u128::from(piece.len) * own / plain) as u64;
+            }
+        }
+        Ok(stored)
+    }
+}
+
 /// All kinds, those with the most stored bytes first.
 pub(super) fn kinds(
-    tree: &Tree,
-    nodes: impl Iterator<Item = NodeId>,
-    stored: &Stored<'_>,
-) -> Vec<KindUse> {
+    tree: &mut Tree,
+    numbers: &Numbers,
+    mut stored: Stored<'_>,
+) -> Result<Vec<KindUse>> {
     let mut found: BTreeMap<String, KindUse> = BTreeMap::new();
     let (mut counted, mut owned) = (vec![false; tree.len()], vec![false; stored.contents.len()]);
-    for id in nodes {
-        let Held::Names(names) = &tree.node(id).held else { continue };
-        for (name, &child) in names {
-            let Held::Content(content, _) = tree.node(child).held else { continue };
-            if std::mem::replace(&mut counted[child.index()], true) {
-                continue;
-            }
-            let own = found.entry(kind(name)).or_default();
-            own.files += 1;
-            let first = !std::mem::replace(&mut owned[content as usize], true);
-            own.bytes += stored.contents.data(content);
-            if !first {
-                continue;
-            }
-            let pieces = |content| stored.contents.own_pieces(content, stored.units);
-            let mut all = pieces(content);
-            // What it is made of is stored for it.
-            let texts = stored.contents.texts();
-            let first = texts.partition_point(|(of, _)| *of < content);
-            let behind = texts[first..].iter().take_while(|(of, _)| *of == content);
-            all.extend(behind.flat_map(|(_, text)| pieces(*text)));
-            for piece in all {
-                let here = |place: &Place| place.block.segment <= ORIGIN_SEGMENT_MASK;
-                let Some(place) = piece.place.filter(here) else { continue };
-                let row = stored.rows.get(place.block.slot as usize).filter(|row| row.plain > 0);
-                if let Some(row) = row {
-                    let (stored, plain) = (u128::from(row.stored), u128::from(row.plain));
-                    own.stored += (u128::from(piece.len) * stored / plain) as u64;
-                }
-            }
+    let names = numbers.directories().iter().flat_map(|directory| numbers.names(directory));
+    for &name in names {
+        let name = tree.name(name)?;
+        if name.kind() != Kind::File {
+            continue;
+        }
+        let child = NodeId::new(name.node);
+        let Held::Content(content, _) = tree.node(child)?.holds() else { continue };
+        if std::mem::replace(&mut counted[child.index()], true) {
+            continue;
+        }
+        let own = found.entry(kind(&tree.word(&name)?)).or_default();
+        own.files += 1;
+        own.bytes += stored.contents.data(content)?;
+        if !std::mem::replace(&mut owned[content as usize], true) {
+            own.stored += stored.bytes(content)?;
         }
     }
     let named = |(kind, own): (String, KindUse)| KindUse { kind, ..own };
     let mut all: Vec<_> = found.into_iter().map(named).collect();
     all.sort_by(|one, other| other.stored.cmp(&one.stored).then(one.kind.cmp(&other.kind)));
-    all
+    Ok(all)
 }
 
 #[cfg(test)]

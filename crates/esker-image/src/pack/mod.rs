@@ -3,10 +3,13 @@
 //! | file | what it holds |
 //! |---|---|
 //! | mod.rs | what the image shall be like |
-//! | tree.rs | the tree while it is gathered, in memory |
+//! | tree.rs | the tree while it is gathered |
+//! | numbers.rs | the numbers that everything in it gets |
 //! | data.rs | bytes cut into pieces, each stored once, gathered into blocks |
 //! | contents.rs | what files hold, and where it came to lie |
 //! | spool.rs | plain bytes that wait for their blocks |
+//! | shelf.rs | what is remembered of every file, outside of memory |
+//! | finder.rs | numbers of it, found by what it is |
 //! | gear.rs | rolling hashes, and the places that they pick out |
 //! | repeats.rs | stretches that were there before, wherever they begin and end |
 //! | units.rs | stretches of them that go into a block as one |
@@ -19,7 +22,8 @@
 //! | order.rs | blocks grown from what is alike |
 //! | groups.rs | what many blocks share, so that they can be small |
 //! | pool.rs | blocks compressed by all cores, written in their order |
-//! | packer.rs | all of it together, and the end: numbers, layer, index, roots |
+//! | packer.rs | all of it together, and the end: index, roots |
+//! | laying.rs | the layer: what is known of every file, row by row |
 //! | from_view.rs | packing what another home holds |
 //! | explain.rs | what was chosen |
 //! | kinds.rs | what became of files of each kind |
@@ -32,17 +36,21 @@ mod code;
 mod contents;
 mod data;
 mod explain;
+mod finder;
 mod from_view;
 mod gear;
 mod groups;
 mod kinds;
+mod laying;
 mod made;
+mod numbers;
 mod order;
 mod own;
 mod packer;
 mod pool;
 mod program;
 mod repeats;
+mod shelf;
 mod sound;
 mod spool;
 mod telling;
@@ -61,7 +69,7 @@ pub use kinds::KindUse;
 pub use own::{Own, Owns};
 pub use packer::{Packed, Packer};
 pub use program::Machine;
-pub use spool::Scratch;
+pub use spool::{Scratch, Scratches};
 pub use tree::{Meta, NodeId, Times};
 
 /// How an image shall be.

@@ -1,20 +1,15 @@
 //! Gathering a tree and its bytes, and writing the image.
 //!
-//! Above: whoever has a tree. Below: `tree`, `data`, and the layer of `esker-stone`. Invariant: the head superblock is
-//! written last, so an image that was not finished is none.
+//! Above: whoever has a tree. Below: `tree`, `data`, `laying`. Invariant: the head superblock is written last, so an
+//! image that was not finished is none.
 
 use std::io::{Seek, SeekFrom, Write};
 
 use esker::store::View as _;
-use esker::{Attr, Ino, Kind};
+use esker::{Ino, Kind};
 use esker_stone::layer::{LayerWriter, write_index};
-use esker_stone::limits::PIECES_MAX;
-use esker_stone::root::{Base, Root, Statistics, Top};
+use esker_stone::root::{Base, Root, Statistics};
 use esker_stone::rows::blocks::ORIGIN_SEGMENT_MASK;
-use esker_stone::rows::extents::{Content, Extent};
-use esker_stone::rows::inodes::Inode;
-use esker_stone::rows::names::Named;
-use esker_stone::rows::xattrs::Xattr;
 use esker_stone::superblock::{BRANCHES, DATA, Lens, PICTURES, ROOTS, WORDS};
 use esker_stone::tree::Writing;
 use esker_stone::{Codec, Hash, PageRef, Sealed, Superblock, hash};
@@ -23,8 +18,10 @@ use super::category::Category;
 use super::data::{Data, Incoming, PIECE_LEN};
 use super::explain::{Choices, categories};
 use super::kinds::{KindUse, Stored, kinds};
-use super::spool::Scratch;
-use super::tree::{Held, Meta, NodeId, Tree};
+use super::laying::Laying;
+use super::numbers::Numbers;
+use super::spool::{Scratches, Spool};
+use super::tree::{Meta, NodeId, Tree};
 use super::{Error, Options, Result};
 use crate::Image;
 
@@ -61,7 +58,7 @@ impl Needs {
 /// How many threads may compress, and how many blocks may be under way, within the memory allowed.
 pub(super) fn workers(options: &Options) -> Result<(usize, usize)> {
     let needs = Needs::of(options);
-    // A quarter is the tree's.
+    // A quarter is for what is known of files.
     let share = (options.memory - options.memory / 4).saturating_sub(needs.fixed);
     let each = needs.thread + needs.block;
     let threads = usize::try_from(share / each).unwrap_or(usize::MAX);
@@ -99,17 +96,12 @@ pub struct Packed {
 pub struct Packer<W> {
     tree: Tree,
     data: Data<W>,
+    /// Where pages of the layer wait for their place.
+    tables: Spool,
     options: Options,
     bases: Vec<Base>,
     file_bytes: u64,
     tree_max: u64,
-}
-
-/// The trees of an image, before they have a place.
-struct Trees {
-    roots: Vec<u8>,
-    tables: Vec<u8>,
-    layer: Top,
 }
 
 impl<W: Write + Seek> Packer<W> {
@@ -118,10 +110,11 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Memory`, `Output`.
     pub fn new(output: W, root: Meta, options: Options) -> Result<Self> {
-        Self::with_scratch(output, root, options, Box::new(Vec::new()))
+        Self::with_scratch(output, root, options, &|| Ok(Box::new(Vec::new())))
     }
 
-    /// As [`new`](Self::new), with somewhere else than memory for the plain bytes that wait for their blocks.
+    /// As [`new`](Self::new), with somewhere else than memory for the plain bytes that wait for their blocks, and for
+    /// what is known of each file.
     ///
     /// # Errors
     /// `Memory`, `Output`.
@@ -129,16 +122,17 @@ impl<W: Write + Seek> Packer<W> {
         mut output: W,
         root: Meta,
         options: Options,
-        scratch: Box<dyn Scratch>,
+        scratches: Scratches<'_>,
     ) -> Result<Self> {
         let (threads, room) = workers(&options)?;
         let needs = Needs::of(&options);
         let taken = needs.thread * threads as u64 + needs.block * room as u64 + needs.fixed;
         let tree_max = options.memory.saturating_sub(taken).max(options.memory / 4);
         output.write_all(&[0; Superblock::SIZE])?;
-        let tree = Tree::new(root, options.times);
-        let data = Data::start(&options, output, scratch)?;
-        Ok(Self { tree, data, options, bases: Vec::new(), file_bytes: 0, tree_max })
+        let tree = Tree::new(root, options.times, scratches)?;
+        let data = Data::start(&options, output, scratches)?;
+        let tables = Spool::new(scratches()?);
+        Ok(Self { tree, data, tables, options, bases: Vec::new(), file_bytes: 0, tree_max })
     }
 
     /// What `image` holds is not stored again: the new image names it as a base, known as `file`, and cannot be
@@ -171,7 +165,7 @@ impl<W: Write + Seek> Packer<W> {
                         for place in places.iter_mut().flat_map(|piece| &mut piece.place) {
                             place.block.segment |= origin << ORIGIN_SEGMENT_MASK.count_ones();
                         }
-                        self.data.know(hash(&piece[..read]), &places);
+                        self.data.know(&hash(&piece[..read]), &places)?;
                     }
                     at += len as u64;
                 }
@@ -217,7 +211,7 @@ impl<W: Write + Seek> Packer<W> {
             at = stretch.start + stretch.pieces.iter().map(|piece| piece.len).sum::<u64>();
             pieces.extend(stretch.pieces);
         }
-        let held = self.data.adopt_file(pieces.into_iter());
+        let held = self.data.adopt_file(&pieces)?;
         self.hold(node, held)
     }
 
@@ -226,11 +220,11 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Tree` for a name or place that cannot be; `Memory`.
     pub fn make(&mut self, dir: NodeId, name: &[u8], meta: Meta) -> Result<NodeId> {
-        let bytes = self.tree.bytes() + self.data.bytes();
+        let bytes = self.tree.memory() + self.data.bytes();
         if bytes > self.tree_max {
             return Err(Error::Memory(self.options.memory + bytes));
         }
-        Ok(self.tree.make(dir, name, meta)?)
+        self.tree.make(dir, name, meta)
     }
 
     /// One more name for a node that is no directory.
@@ -238,24 +232,31 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Tree`.
     pub fn link(&mut self, dir: NodeId, name: &[u8], node: NodeId) -> Result<()> {
-        Ok(self.tree.link(dir, name, node)?)
+        self.tree.link(dir, name, node)
     }
 
     /// Takes a name away.
-    pub fn unlink(&mut self, dir: NodeId, name: &[u8]) {
-        self.tree.unlink(dir, name);
+    ///
+    /// # Errors
+    /// `Output`.
+    pub fn unlink(&mut self, dir: NodeId, name: &[u8]) -> Result<()> {
+        self.tree.unlink(dir, name)
     }
 
     /// What a name leads to.
-    #[must_use]
-    pub fn find(&self, dir: NodeId, name: &[u8]) -> Option<(NodeId, Kind)> {
-        let found = self.tree.find(dir, name)?;
-        Some((found, self.tree.node(found).meta.kind))
+    ///
+    /// # Errors
+    /// `Output`.
+    pub fn find(&mut self, dir: NodeId, name: &[u8]) -> Result<Option<(NodeId, Kind)>> {
+        self.tree.find(dir, name)
     }
 
     /// Gives a node other attributes; its kind stays.
-    pub fn set(&mut self, node: NodeId, meta: Meta) {
-        self.tree.set(node, meta);
+    ///
+    /// # Errors
+    /// `Output`.
+    pub fn set(&mut self, node: NodeId, meta: &Meta) -> Result<()> {
+        self.tree.set(node, meta)
     }
 
     /// The target of a symbolic link.
@@ -264,11 +265,10 @@ impl<W: Write + Seek> Packer<W> {
     /// `Tree` for a target that cannot be.
     pub fn target(&mut self, node: NodeId, target: &[u8]) -> Result<()> {
         let fits = (1..=esker::limits::SYMLINK_LEN_MAX).contains(&target.len());
-        if !fits || target.contains(&0) || self.tree.node(node).meta.kind != Kind::Symlink {
+        if !fits || target.contains(&0) || self.tree.node(node)?.kind() != Kind::Symlink {
             return Err(esker::Error::NameTooLong.into());
         }
-        self.tree.hold(node, Held::Target(target.into()));
-        Ok(())
+        self.tree.lead(node, target)
     }
 
     /// More bytes of a file.
@@ -292,7 +292,7 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Output`, `Coding`, `Tree`.
     pub fn end(&mut self, node: NodeId, file: Incoming) -> Result<()> {
-        if self.tree.node(node).meta.kind != Kind::File {
+        if self.tree.node(node)?.kind() != Kind::File {
             return Err(esker::Error::Invalid.into());
         }
         let held = self.data.finish_file(file)?;
@@ -304,9 +304,7 @@ impl<W: Write + Seek> Packer<W> {
             return Err(esker::Error::FileTooBig.into());
         }
         self.file_bytes += data;
-        let held = if size == 0 { Held::Nothing } else { Held::Content(content, size) };
-        self.tree.hold(node, held);
-        Ok(())
+        self.tree.hold(node, content, size)
     }
 
     /// Stored bytes so far.
@@ -336,25 +334,29 @@ impl<W: Write + Seek> Packer<W> {
         let (options, saved) = (self.options.clone(), self.data.saved);
         let mut choices = self.data.choices();
         let writing = Writing { setting: options.pages, threads: options.threads.max(1) };
-        let order = self.tree.number();
-        let mut trees = self.trees(&order, writing, &mut statistics)?;
+        self.tree.forget();
+        let numbers = Numbers::of(&mut self.tree)?;
+        let layer = LayerWriter::new(writing, options.page_len, self.tables);
+        let mut laying = Laying { tree: &mut self.tree, data: &mut self.data, layer };
+        laying.lay(&numbers, &mut statistics)?;
+        let mut roots = Vec::new();
+        let (layer, tables) = laying.layer.finish(&mut roots)?;
         let ((mut output, rows, data), contents, units) = self.data.finish()?;
         choices.categories = categories(&rows);
-        let stored = Stored { contents: &contents, units: &units, rows: &rows };
-        let kinds = kinds(&self.tree, order.iter().map(|&(id, _)| id), &stored);
-        let index = write_index(&rows, writing, options.page_len, &mut trees.roots)?;
+        let stored = Stored { contents, units: &units, rows: &rows };
+        let kinds = kinds(&mut self.tree, &numbers, stored)?;
+        let index = write_index(&rows, writing, options.page_len, &mut roots)?;
         let root = Root {
-            layer: trees.layer,
+            layer,
             indexes: index.into_iter().map(|top| (DATA, top)).collect(),
             bases: self.bases,
             statistics,
             notes: options.notes,
         };
         let sealed = Sealed::new(&root.encode(), &[], options.pages)?;
-        let page = PageRef::new((ROOTS, trees.roots.len() as u64), &sealed);
-        trees.roots.extend(sealed.stored);
-        let lens =
-            Lens { data, roots: trees.roots.len() as u64, tables: trees.tables.len() as u64 };
+        let page = PageRef::new((ROOTS, roots.len() as u64), &sealed);
+        roots.extend(sealed.stored);
+        let lens = Lens { data, roots: roots.len() as u64, tables: tables.len() };
         let mut superblock = Superblock::new(lens, &page);
         for (feature, needed) in [
             (BRANCHES, rows.iter().any(|row| row.transform.is_of_code())),
@@ -364,9 +366,9 @@ impl<W: Write + Seek> Packer<W> {
             superblock.incompatible |= if needed { feature } else { 0 };
         }
         superblock.seal();
-        for part in [&trees.roots, &trees.tables, &trees.roots] {
-            output.write_all(part)?;
-        }
+        output.write_all(&roots)?;
+        tables.copy(&mut output)?;
+        output.write_all(&roots)?;
         output.write_all(&superblock.encode())?;
         output.seek(SeekFrom::Start(0))?;
         output.write_all(&superblock.encode())?;
@@ -382,116 +384,5 @@ impl<W: Write + Seek> Packer<W> {
             choices,
         };
         Ok((output, packed))
-    }
-
-    fn trees(
-        &self,
-        order: &[(NodeId, Ino)],
-        writing: Writing,
-        statistics: &mut Statistics,
-    ) -> Result<Trees> {
-        let mut layer = LayerWriter::new(writing, self.options.page_len);
-        statistics.last_ino = order.len() as u64;
-        for &(id, parent) in order {
-            let inode = self.inode(id, parent);
-            *match inode.attr.kind {
-                Kind::File => &mut statistics.files,
-                Kind::Directory => &mut statistics.directories,
-                Kind::Symlink => &mut statistics.symlinks,
-                _ => &mut statistics.specials,
-            } += 1;
-            statistics.inodes += 1;
-            layer.inode(inode);
-        }
-        for &(id, _) in order {
-            let node = self.tree.node(id);
-            let Held::Names(names) = &node.held else { continue };
-            for (name, &child) in names {
-                let child = self.tree.node(child);
-                let (dir, ino) = (Ino(node.ino), Ino(child.ino));
-                let kind = child.meta.kind;
-                layer.name(Named { dir, name: name.to_vec(), ino, kind, seq: 0 });
-                statistics.names += 1;
-            }
-        }
-        for &(id, _) in order {
-            let node = self.tree.node(id);
-            for (name, value) in &node.meta.xattrs {
-                let (name, value) = (name.clone(), value.clone());
-                layer.xattr(Xattr { ino: Ino(node.ino), name, value });
-                statistics.xattrs += 1;
-            }
-        }
-        self.extents(order, &mut layer);
-        let (mut roots, mut tables) = (Vec::new(), Vec::new());
-        let top = layer.finish(&mut tables, &mut roots)?;
-        Ok(Trees { roots, tables, layer: top })
-    }
-
-    /// Files with the same content: the first has it, the others say that they have the same.
-    fn extents(&self, order: &[(NodeId, Ino)], layer: &mut LayerWriter) {
-        let contents = self.data.contents();
-        let mut owners = vec![0u64; contents.len()];
-        for &(id, _) in order {
-            let node = self.tree.node(id);
-            let Held::Content(content, _) = node.held else { continue };
-            let owner = &mut owners[content as usize];
-            if *owner != 0 {
-                let content = Content::Same(Ino(*owner));
-                layer.extent(Extent { ino: Ino(node.ino), start: 0, len: None, content });
-                continue;
-            }
-            *owner = node.ino;
-            let pieces = self.data.pieces(content);
-            let (mut start, last) = (0, pieces.len().div_ceil(PIECES_MAX));
-            for (number, run) in pieces.chunks(PIECES_MAX).enumerate() {
-                let len: u64 = run.iter().map(|piece| piece.len).sum();
-                let own = (number + 1 < last).then_some(len);
-                let content = Content::Pieces(run.to_vec());
-                layer.extent(Extent { ino: Ino(node.ino), start, len: own, content });
-                start += len;
-            }
-        }
-    }
-
-    fn inode(&self, id: NodeId, parent: Ino) -> Inode {
-        let node = self.tree.node(id);
-        let mut inline = Vec::new();
-        let (mut nlink, mut size, mut blocks) = (node.links, 0, 0);
-        match &node.held {
-            Held::Nothing => {}
-            Held::Target(target) => {
-                inline = target.to_vec();
-                size = inline.len() as u64;
-            }
-            Held::Content(content, len) => {
-                size = *len;
-                blocks = self.data.contents().data(*content).div_ceil(512);
-            }
-            Held::Names(names) => {
-                size = names.len() as u64;
-                let kind = |id: &&NodeId| self.tree.node(**id).meta.kind == Kind::Directory;
-                nlink = 2 + names.values().filter(kind).count() as u32;
-            }
-        }
-        let meta = &node.meta;
-        let [atime, ctime, btime] = meta.others.as_deref().copied().unwrap_or([meta.mtime; 3]);
-        let attr = Attr {
-            kind: meta.kind,
-            perm: meta.perm,
-            uid: meta.uid,
-            gid: meta.gid,
-            nlink,
-            rdev: meta.rdev,
-            flags: meta.flags,
-            size,
-            blocks,
-            parent,
-            atime,
-            mtime: meta.mtime,
-            ctime,
-            btime,
-        };
-        Inode { ino: Ino(node.ino), attr, inline }
     }
 }

@@ -4,9 +4,11 @@
 //! later bytes can be compared with all earlier ones; no more than a few pages are held in memory.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 
 use esker_stone::ReadAt;
+
+use super::Result;
 
 /// Bytes that are written and read at a time.
 const PAGE_LEN: usize = 64 * 1024;
@@ -15,19 +17,22 @@ const PAGES: usize = 64;
 
 /// Somewhere to put bytes and read them again; nobody wants them when the image is done.
 pub trait Scratch: ReadAt {
-    /// Puts bytes behind all others.
+    /// Puts bytes somewhere, which may be behind all others.
     ///
     /// # Errors
     /// What the device says.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Bytes of memory that it takes.
     fn memory(&self) -> u64;
 }
 
 impl Scratch for Vec<u8> {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.extend_from_slice(bytes);
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let at = usize::try_from(at).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let end = at + bytes.len();
+        self.resize(self.len().max(end), 0);
+        self[at..end].copy_from_slice(bytes);
         Ok(())
     }
 
@@ -38,14 +43,17 @@ impl Scratch for Vec<u8> {
 
 #[cfg(unix)]
 impl Scratch for File {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all(bytes)
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, at)
     }
 
     fn memory(&self) -> u64 {
         0
     }
 }
+
+/// Who gives such places.
+pub type Scratches<'a> = &'a dyn Fn() -> io::Result<Box<dyn Scratch>>;
 
 /// The bytes, by address.
 pub(super) struct Spool {
@@ -77,7 +85,7 @@ impl Spool {
         self.len += bytes.len() as u64;
         let whole = self.tail.len() / PAGE_LEN * PAGE_LEN;
         if whole > 0 {
-            self.scratch.append(&self.tail[..whole])?;
+            self.scratch.write_at(self.tail_at(), &self.tail[..whole])?;
             self.tail.drain(..whole);
         }
         Ok(())
@@ -85,6 +93,18 @@ impl Spool {
 
     const fn tail_at(&self) -> u64 {
         self.len - self.tail.len() as u64
+    }
+
+    /// Writes all of them to `target`.
+    pub fn copy(&self, target: &mut impl io::Write) -> Result<()> {
+        let mut page = vec![0; PAGE_LEN];
+        for at in (0..self.len).step_by(PAGE_LEN) {
+            // No more than a page.
+            let page = &mut page[..(self.len - at).min(PAGE_LEN as u64) as usize];
+            self.read(at, page)?;
+            target.write_all(page)?;
+        }
+        Ok(())
     }
 
     /// Fills `target` from `at` on.
@@ -145,6 +165,17 @@ impl Spool {
             }
         }
         Ok(same)
+    }
+}
+
+impl io::Write for Spool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.append(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
