@@ -232,10 +232,10 @@ impl Writes {
         Ok(())
     }
 
-    /// Whoever read here while it was written has left in the kernel's cache what was there before: of block devices it
-    /// throws that away before such a write, and not behind it. Of a page that is only a part of what is named it would
-    /// keep that: so whole pages are, with what others wrote there, which is on the device. It keeps pages that somebody
-    /// reads right now as well: so whoever does is waited for, and they are thrown away again.
+    /// Whoever read here while it was written has left in the kernel's cache what was there before: of block devices
+    /// it throws that away before such a write, and not behind it. Of a page that is only a part of what is named it
+    /// would keep that: so whole pages are, with what others wrote there, which is on the device. It keeps pages that
+    /// somebody reads right now as well: so whoever does is waited for, and they are thrown away again.
     fn forget(&self, (from, to): (u64, u64)) {
         let len = std::num::NonZeroU64::new(to - from);
         for _ in 0..FORGETS_MAX {

@@ -277,8 +277,8 @@ impl<'a> Fresh<'a> {
         Self { recent }
     }
 
-    /// Rows with keys in a range, `None` for what is gone, content left out. Only the range is looked at. Of two for one
-    /// key the later one counts.
+    /// Rows with keys in a range, `None` for what is gone, content left out. Only the range is looked at. Of two for
+    /// one key the later one counts.
     fn rows(&self, range: &Range) -> impl Iterator<Item = (Order<'a>, Option<Row>)> + use<'a> {
         let own = self.recent;
         let inodes = within(&own.inodes, range.part(kind::INODE, |ino, _| Ino(ino)));

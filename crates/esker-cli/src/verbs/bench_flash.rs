@@ -26,9 +26,7 @@ const WORN: [(steady::Access, u64, u64); 4] = [
 
 /// Simulate what a volume does to flash in the long run, over a device in memory.
 ///
-/// There is no clock in it: every run gives the same figures, whatever else the machine does. Of a device
-/// below 1 GiB the volume is a model of one of 1 GiB: tables, and what memory has of them, are as much
-/// smaller as it is.
+/// There is no clock in it: every run gives the same figures, whatever else the machine does.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 What (all where none is named):

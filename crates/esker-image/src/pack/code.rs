@@ -3,26 +3,23 @@
 //! Above: `pool`. Below: the transforms of esker-stone. Invariant: a block that was transformed has been proven to come
 //! out again.
 
-use esker_stone::Transform;
+use esker_stone::{Codec, Setting, Transform};
 
-use super::category::TRIAL;
 use super::program::Machine;
 
-/// Chunks of a block that are tried.
-const CHUNKS_MAX: usize = 16;
+/// Bytes of a block that are tried, in one piece: what is there twice, as code of two versions is, must be seen twice,
+/// since what a transform makes of it differs by where it lies.
+const TRIED_MAX: usize = 4 << 20;
+/// How they are: what repeats within 2 MiB is seen.
+const TRIAL: Setting = Setting::new(Codec::Zstd, 3);
 /// What does not save one part in so many does not pay for undoing it.
 const GAIN: usize = 100;
 
-/// How long a sample of a block is when it is compressed quickly.
+/// How long the head of a block is when it is compressed quickly.
 fn tried(plain: &[u8], transform: Transform) -> Option<usize> {
-    let count = plain.len().div_ceil(Transform::CHUNK_LEN);
-    let mut sample = Vec::new();
-    for (number, chunk) in
-        plain.chunks(Transform::CHUNK_LEN).enumerate().step_by(count.div_ceil(CHUNKS_MAX).max(1))
-    {
-        let from = sample.len();
-        sample.extend_from_slice(chunk);
-        transform.apply_chunk(number, &mut sample[from..]);
+    let mut sample = plain[..plain.len().min(TRIED_MAX)].to_vec();
+    for (number, chunk) in sample.chunks_mut(Transform::CHUNK_LEN).enumerate() {
+        transform.apply_chunk(number, chunk);
     }
     Some(TRIAL.encode(&sample, &[]).ok()?.1.len())
 }
@@ -62,6 +59,14 @@ mod tests {
         // It is not for this machine.
         assert_eq!(filter(&mut bytes, Machine::X86), Transform::None);
         assert_eq!(bytes, plain);
+        // What is there twice as it is would be there once and once more.
+        let mut twice = [&plain[..], &[0; 4], &plain[..]].concat();
+        assert_eq!(filter(&mut twice, Machine::Arm64), Transform::Arm64);
+        let mut random: Vec<u8> =
+            (0..plain.len() as u32).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+        random.iter_mut().skip(3).step_by(64).for_each(|top| *top = 0x94);
+        let mut versions = [&random[..], &[0; 4], &random[..]].concat();
+        assert_eq!(filter(&mut versions, Machine::Arm64), Transform::None);
         assert_eq!(filter(&mut [], Machine::Arm), Transform::None);
         assert_eq!(filter(&mut [0xeb; 3], Machine::Arm), Transform::None);
     }

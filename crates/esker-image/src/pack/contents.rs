@@ -1,7 +1,8 @@
 //! What files hold: each content once, as its parts, and where these came to lie.
 //!
-//! Above: `data`, `packer`, `kinds`. Below: `shelf`, `finder`. Invariant: a part lies in the spool, in a block that is known already, in one that
-//! is made, or is a hole; every address of the spool is in exactly one unit, and each unit in one block.
+//! Above: `data`, `packer`, `kinds`. Below: `shelf`, `finder`. Invariant: a part lies in the spool, in a block that
+//! is known already, in one that is made, or is a hole; every address of the spool is in exactly one unit, and each
+//! unit in one block.
 
 use esker::layout;
 use esker_stone::check::Hash;

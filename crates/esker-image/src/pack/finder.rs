@@ -1,7 +1,7 @@
 //! Numbers of what was seen before, by what it is: all that stays in memory of each of many things.
 //!
-//! Above: `tree`, `contents`. Invariant: each number takes [`SLOT_LEN`] bytes in a table that is at least half full once
-//! it has grown; what it stands for is compared where it lies, so a number that was found is the right one.
+//! Above: `tree`, `contents`. Invariant: each number takes [`SLOT_LEN`] bytes in a table that is at least half full
+//! once it has grown; what it stands for is compared where it lies, so a number that was found is the right one.
 
 use std::hash::{BuildHasher as _, Hash, RandomState};
 

@@ -1,7 +1,7 @@
 //! The rows of an image's layer: inodes, names, attributes, and where the bytes of files came to lie.
 //!
-//! Above: `packer`, at its end. Below: `numbers`, `tree`, `contents`, and the layer of `esker-stone`. Invariant: rows are
-//! read from where they are remembered, one by one, and laid down in the order of their keys.
+//! Above: `packer`, at its end. Below: `numbers`, `tree`, `contents`, and the layer of `esker-stone`. Invariant: rows
+//! are read from where they are remembered, one by one, and laid down in the order of their keys.
 
 use std::io::Write;
 

@@ -247,8 +247,14 @@ impl From<std::io::Error> for Error {
 }
 
 impl From<esker_stone::Error> for Error {
+    /// What the system says is of the output, or of what waits beside it; a codec has only words of its own.
     fn from(error: esker_stone::Error) -> Self {
-        Self::Coding(error)
+        match error {
+            esker_stone::Error::Io(_, Some(errno)) => {
+                Self::Output(std::io::Error::from_raw_os_error(errno))
+            }
+            other => Self::Coding(other),
+        }
     }
 }
 

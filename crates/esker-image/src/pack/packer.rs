@@ -324,6 +324,8 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Output`, `Coding`.
     pub fn finish(mut self) -> Result<(W, Packed)> {
+        // Nobody looks for a name any more.
+        self.tree.forget();
         self.data.flush()?;
         let mut statistics = Statistics {
             file_bytes: self.file_bytes,
@@ -334,7 +336,6 @@ impl<W: Write + Seek> Packer<W> {
         let (options, saved) = (self.options.clone(), self.data.saved);
         let mut choices = self.data.choices();
         let writing = Writing { setting: options.pages, threads: options.threads.max(1) };
-        self.tree.forget();
         let numbers = Numbers::of(&mut self.tree)?;
         let layer = LayerWriter::new(writing, options.page_len, self.tables);
         let mut laying = Laying { tree: &mut self.tree, data: &mut self.data, layer };

@@ -47,12 +47,13 @@ impl Shelf {
     fn page(&mut self, at: u64) -> Result<(&mut Page, usize)> {
         let (number, inside) = (at / PAGE_LEN as u64, (at % PAGE_LEN as u64) as usize);
         let kept = &mut self.pages[(number % PAGES as u64) as usize];
-        let there = kept.take_if(|page| page.number != number);
-        if let Some(page) = there.as_ref().filter(|page| page.changed) {
+        // It stays here until it is there.
+        if let Some(page) = kept.as_ref().filter(|page| page.number != number && page.changed) {
             let start = page.number * PAGE_LEN as u64;
             self.scratch.write_at(start, &page.bytes)?;
             self.written = self.written.max(start + PAGE_LEN as u64);
         }
+        let there = kept.take_if(|page| page.number != number);
         if kept.is_none() {
             let room = || vec![0; PAGE_LEN].into_boxed_slice();
             let mut bytes = there.map_or_else(room, |page| page.bytes);
@@ -162,10 +163,11 @@ impl<R: Row> Rows<R> {
     pub fn push(&mut self, row: &R) -> Result<u32> {
         let number = self.count;
         // The last number stands for none.
-        self.count = number.checked_add(1).ok_or(esker::Error::NoSpace)?;
+        let count = number.checked_add(1).ok_or(esker::Error::NoSpace)?;
         let mut bytes = [0; ROW_LEN_MAX];
         row.put(&mut bytes[..R::LEN]);
         self.shelf.append(&bytes[..R::LEN])?;
+        self.count = count;
         Ok(number)
     }
 

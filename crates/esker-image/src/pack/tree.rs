@@ -1,8 +1,8 @@
 //! The tree while it is gathered: nodes, the names between them, what each holds.
 //!
-//! Above: `packer`, `numbers`. Below: `shelf`, `finder`. All of it lies in scratch files; a number for each name is what
-//! is kept in memory, so that names are found. Invariant: every node but the root was put under a name once; what is
-//! replaced stays in the list and is no longer reachable, so it is never written.
+//! Above: `packer`, `numbers`. Below: `shelf`, `finder`. All of it lies in scratch files; a number for each name is
+//! what is kept in memory, so that names are found. Invariant: every node but the root was put under a name once;
+//! what is replaced stays in the list and is no longer reachable, so it is never written.
 
 use esker::{Attr, Error, Flags, Kind, Time, layout};
 
