@@ -17,10 +17,7 @@ const GAIN: usize = 100;
 
 /// How long the head of a block is when it is compressed quickly.
 fn tried(plain: &[u8], transform: Transform) -> Option<usize> {
-    let mut sample = plain[..plain.len().min(TRIED_MAX)].to_vec();
-    for (number, chunk) in sample.chunks_mut(Transform::CHUNK_LEN).enumerate() {
-        transform.apply_chunk(number, chunk);
-    }
+    let sample = transform.apply(&plain[..plain.len().min(TRIED_MAX)]);
     Some(TRIAL.encode(&sample, &[]).ok()?.1.len())
 }
 

@@ -20,6 +20,10 @@ const SHORT: usize = 128 << 10;
 /// How a dictionary of the library's own begins. A base that does would be taken for one.
 const DICTIONARY_MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
+fn is_misread(base: &[u8]) -> bool {
+    base.starts_with(&DICTIONARY_MAGIC)
+}
+
 pub(super) struct Zstd;
 
 /// A base made ready: everything in it has been looked up already.
@@ -28,7 +32,7 @@ pub(super) struct Ready(CDict<'static>);
 impl Ready {
     /// `None` for a base that the library would misunderstand.
     pub fn new(level: i32, base: &[u8]) -> Option<Self> {
-        if base.is_empty() || base.starts_with(&DICTIONARY_MAGIC) {
+        if base.is_empty() || is_misread(base) {
             return None;
         }
         CDict::try_create(base, level).map(Self)
@@ -124,7 +128,7 @@ fn compress(
 
 /// Whether to prepare a context would take longer than this does.
 fn is_short(plain: &[u8], base: &[u8]) -> bool {
-    !base.is_empty() && base.len() + plain.len() <= SHORT && !base.starts_with(&DICTIONARY_MAGIC)
+    !base.is_empty() && base.len() + plain.len() <= SHORT && !is_misread(base)
 }
 
 /// Compresses by a context that was used before: it may know a base only for as long as that takes.
@@ -167,7 +171,7 @@ impl Coding for Zstd {
 
     fn decode(&self, stored: &[u8], base: &[u8], plain: &mut [u8]) -> Result<()> {
         let len = plain.len();
-        let done = if base.is_empty() || !base.starts_with(&DICTIONARY_MAGIC) {
+        let done = if !is_misread(base) {
             let mut context = DECODERS.take(decoder)?;
             let done = context.decompress_using_dict(plain, stored, base);
             if done.is_ok() {
