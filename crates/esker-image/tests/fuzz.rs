@@ -161,9 +161,13 @@ fn change_block(parts: &mut Parts, dice: &mut Dice) {
     let name = BlockName { segment: DATA, slot: first.wrapping_add(at as u32) };
     let row = &mut rows[at];
     let place = row.at as usize..row.at as usize + row.stored as usize;
-    match dice.below(11) {
+    match dice.below(12) {
+        10 => change_sections(row, dice),
         9 => change_words(row, name, parts.data.get_mut(place), dice),
-        8 => row.words = dice.short(row.words),
+        8 => {
+            row.words = dice.short(row.words);
+            row.sections.clear();
+        }
         6 => row.recipe = dice.short(row.recipe),
         0 => row.plain = dice.short(row.plain),
         1 => row.codec = Codec::ALL[dice.below(Codec::ALL.len())],
@@ -194,8 +198,21 @@ fn change_words(row: &mut BlockRow, name: BlockName, stored: Option<&mut [u8]>, 
     dice.spoil(&mut form);
     let Ok((codec, coded)) = Setting::new(Codec::Zstd, 9).encode(&form, &[]) else { return };
     if coded.len() <= stored.len() {
-        row.words = form.len() as u32;
+        if row.words as usize != form.len() {
+            row.words = form.len() as u32;
+            row.sections.clear();
+        }
         store_again(row, name, stored, codec, coded);
+    }
+}
+
+/// Moves the border between two sections of a form.
+fn change_sections(row: &mut BlockRow, dice: &mut Dice) {
+    let count = row.sections.len();
+    if let Some(at) = count.checked_sub(2).map(|most| dice.below(most + 1)) {
+        let by = dice.short(row.sections[at]).min(row.sections[at]);
+        row.sections[at] -= by;
+        row.sections[at + 1] += by;
     }
 }
 

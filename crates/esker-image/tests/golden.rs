@@ -80,6 +80,10 @@ const PROGRAMS: (&str, &str) =
 const TOLD: (&str, &str) =
     ("v1-words.esker", "7965ce73bd943468f6d3c3585e7f84c50451c294313778aafa6a486e4e785107");
 
+/// One with text in words that is read section by section, and the name that it must have.
+const SECTIONS: (&str, &str) =
+    ("v1-sections.esker", "979cc9ac07960007182f1995c78ac3a2fb977b2fe6fc03cfd68235f16f75aef3");
+
 /// What is in a golden image. It is written first where that was asked for, and is not there.
 fn read(file: &str, name: &str, pack: impl Fn() -> Vec<u8>) -> Picture {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
@@ -146,6 +150,9 @@ fn an_old_image_with_code_is_read_as_it_was_written() {
 fn an_old_image_with_text_in_words_is_read_as_it_was_written() {
     let right = picture(&open(pack_texts(options(Codec::None, 0))).unwrap()).unwrap();
     let found = read(TOLD.0, TOLD.1, || pack_texts(options(Codec::Zstd, 19)));
+    assert!(found == right);
+    let large = Options { block_len: 160 << 10, ..options(Codec::Zstd, 19) };
+    let found = read(SECTIONS.0, SECTIONS.1, || pack_texts(large.clone()));
     assert!(found == right);
 }
 

@@ -4,7 +4,7 @@ mod kit;
 
 use esker::store::View as _;
 use esker::{Ino, Name};
-use esker_image::pack::Options;
+use esker_image::pack::{Options, Sharing};
 use esker_image::{Depth, Image, verify};
 use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
@@ -57,6 +57,41 @@ fn blocks_on_a_base_have_its_words_and_others_their_own() {
     assert!(on_base(&shared) > 4 && on_base(&shared) < shared.len(), "{}", shared.len());
     assert!(on_base(&alone) == 0 && alone.len() > 4);
     assert!(shared.iter().all(|row| row.words * 3 < row.plain * 2));
+}
+
+/// Text in blocks of several sections, on a base or not.
+fn sectioned(sharing: Option<Sharing>) -> Image {
+    open(pack_texts(Options { block_len: 200 << 10, sharing, ..options(Codec::Zstd, 6) })).unwrap()
+}
+
+#[test]
+fn a_few_bytes_of_text_take_its_form_and_one_section() {
+    let sharing = Sharing { base_len: 150 << 10, group_len: 600 << 10 };
+    for (sharing, most) in [(None, 1), (Some(sharing), 2)] {
+        let image = sectioned(sharing);
+        let all = rows(&image);
+        for (row, slot) in all.iter().zip(0..).filter(|(row, _)| row.words > 0) {
+            assert_eq!(row.sections.len(), row.plain.div_ceil(64 << 10) as usize);
+            assert_eq!(row.sections.iter().sum::<u32>(), row.words);
+            let mut right = vec![0; row.plain as usize];
+            let name = BlockName { segment: DATA, slot };
+            image.cache().clear();
+            image.fill(name, 0, &mut right).unwrap();
+            for at in (0..right.len() - 9).step_by(9973) {
+                image.cache().clear();
+                let mut found = [0; 9];
+                image.fill(name, at, &mut found).unwrap();
+                assert!(found == right[at..at + 9], "{slot} at {at}");
+                let forms = all.iter().map(|row| row.words as usize).max().unwrap() * most;
+                // Tables of words, and pages.
+                let few = (128 + 80) << 10;
+                let used = image.cache().usage().bytes;
+                assert!(used < forms + few, "{slot} at {at}: {used}, and {forms}");
+            }
+        }
+        assert!(all.iter().any(|row| row.words > 0 && row.sections.len() > 2));
+        assert_eq!(all.iter().any(|row| row.base.is_some() && row.words > 0), most > 1);
+    }
 }
 
 #[test]

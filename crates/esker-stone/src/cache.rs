@@ -43,8 +43,10 @@ pub enum What {
     Plain,
     /// The plain bytes of a block, from its beginning.
     Block,
-    /// A unit of a block that is stored as it is: its offset has the unit in it.
+    /// A unit of a block that is stored as it is, or a section of one that is told in words: its offset has that in it.
     Unit,
+    /// The form of a block that is told in the words of another one, from its beginning.
+    Form,
     /// The words of a block, and its form in them, which others have as their base.
     Words,
 }

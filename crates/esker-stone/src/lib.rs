@@ -56,4 +56,4 @@ pub use rest::{Rest, Start};
 pub use source::ReadAt;
 pub use superblock::Superblock;
 pub use transform::Transform;
-pub use words::{Vocabulary, Words, is_text};
+pub use words::{Form, Vocabulary, Words, is_text};

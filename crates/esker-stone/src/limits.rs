@@ -4,6 +4,8 @@ use esker::limits::{NAME_LEN_MAX, XATTR_VALUE_LEN_MAX};
 
 /// Stored bytes of a block that one checksum covers.
 pub const UNIT_LEN: usize = 64 * 1024;
+/// Plain bytes of a section of a text that is told in words; the last one is shorter.
+pub const SECTION_LEN: usize = 64 * 1024;
 /// Most rows of a group.
 pub const ROWS_MAX: usize = 4096;
 /// Most plain bytes of a page.

@@ -275,7 +275,7 @@ impl<R: ReadAt> Rest<R> {
         len: usize,
     ) -> Result<Vec<u8>> {
         let whole = row.words as usize;
-        let head = self.head(name, row, base, whole, len.min(whole))?;
+        let head = if len < whole { self.head(name, row, base, whole, len)? } else { None };
         head.map_or_else(|| self.form(name, row, base), Ok)
     }
 

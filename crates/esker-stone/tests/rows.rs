@@ -212,20 +212,27 @@ proptest! {
     ) {
         let mut place = 0;
         let row = |(gap, stored, plain, codec, base, sum, hash, category)| {
-            let stored: u32 = stored;
+            let (stored, plain, category): (u32, u32, u32) = (stored, plain, category);
             let base: Option<(u64, u32)> = base;
             let at: u64 = place + gap;
             place = at + u64::from(stored);
             let units = (stored as usize).div_ceil(64 << 10);
             let transform = Transform::ALL[stored as usize % Transform::ALL.len()];
-            let told = transform == Transform::None;
+            let told = transform == Transform::None && category % 3 == 0;
+            let words = if told { category % 7 * 1000 } else { 0 };
+            let count = if words > 0 && hashed { plain.div_ceil(64 << 10) } else { 0 };
+            // The first one has what the others do not share evenly.
+            let share = words.checked_div(count).unwrap_or(0);
+            let first = words - share * count.saturating_sub(1);
+            let sections = (0..count).map(|number| if number == 0 { first } else { share });
             BlockRow {
                 at, stored, plain, codec: Codec::numbered(codec).unwrap(),
                 transform,
                 base: base.map(|(segment, slot)| BlockName { segment, slot }),
                 checksums: vec![sum; units], hash: hashed.then_some(hash), category,
                 recipe: category % 3 * 100,
-                words: if category % 3 == 0 && told { category % 7 * 1000 } else { 0 },
+                words,
+                sections: sections.collect(),
                 owner: (category % 5 > 2).then_some((at + 1, sum)),
             }
         };

@@ -603,7 +603,7 @@ impl<W: Write> Data<W> {
         let (base, own, telling) = match told {
             None => (self.open[number].plain.clone(), Telling::Plain, Telling::Plain),
             Some((vocabulary, form)) => {
-                (form.clone(), Telling::Form(form.into()), Telling::By(vocabulary.into()))
+                (form.bytes.clone(), Telling::Form(form.into()), Telling::By(vocabulary.into()))
             }
         };
         self.close_told(number, Some(own))?;

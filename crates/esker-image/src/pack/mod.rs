@@ -130,7 +130,7 @@ impl Sharing {
 }
 
 /// What levels share that share anything.
-pub const SHARING: Sharing = Sharing { base_len: 4 << 20, group_len: 32 << 20 };
+pub const SHARING: Sharing = Sharing { base_len: 3 << 20, group_len: 32 << 20 };
 
 /// Levels: how hard to try.
 pub const LEVELS: usize = 10;

@@ -100,7 +100,7 @@ fn compress(encoder: &mut Encoder, slot: u32, mut job: Job) -> Done {
         // The base is of no use for what cannot be told in its words.
         base = None;
     }
-    let bytes = form.as_deref().unwrap_or(&job.plain);
+    let bytes = form.as_ref().map_or(&job.plain, |form| &form.bytes);
     let mut coded = match (own, base) {
         (Some(own), _) => Ok(own),
         (None, Some((_, base))) => encoder.encode(bytes, base),
@@ -126,7 +126,8 @@ fn compress(encoder: &mut Encoder, slot: u32, mut job: Job) -> Done {
         hash: Some(plain_hash),
         category: job.category.number(),
         recipe: job.makes.map_or(0, |_| job.plain.len() as u32),
-        words: form.map_or(0, |form| form.len() as u32),
+        words: form.as_ref().map_or(0, |form| form.bytes.len() as u32),
+        sections: form.map_or_else(Vec::new, |form| form.sections),
         owner: None,
     };
     Done { slot, coded, row }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use esker_stone::{Vocabulary, Words};
+use esker_stone::{Form, Vocabulary, Words};
 
 use super::category::TRIAL;
 
@@ -25,7 +25,7 @@ pub(super) enum Telling {
     /// In words of their own, if that pays.
     Own,
     /// In words of their own: this is their form.
-    Form(Arc<[u8]>),
+    Form(Arc<Form>),
     /// In the words of their base.
     By(Arc<Known>),
 }
@@ -38,15 +38,15 @@ pub(super) struct Known {
 
 impl Telling {
     /// The form of some bytes; `None`: they are told as they are.
-    pub fn form(&self, plain: &[u8]) -> Option<Vec<u8>> {
+    pub fn form(&self, plain: &[u8]) -> Option<Form> {
         match self {
             Self::Plain => None,
             Self::Own => told(plain).map(|(_, form)| form),
-            Self::Form(form) => Some(form.to_vec()),
+            Self::Form(form) => Some(Form::clone(form)),
             Self::By(known) => {
                 let form = known.vocabulary.text(plain);
                 let mut again = vec![0; plain.len()];
-                let read = known.words.read_other(&form, &mut again);
+                let read = known.words.read_other(&form.bytes, &form.sections, &mut again);
                 (read.is_ok() && again == plain).then_some(form)
             }
         }
@@ -54,15 +54,15 @@ impl Telling {
 }
 
 /// Bytes in words of their own, and these; `None`: that does not pay.
-pub(super) fn told(plain: &[u8]) -> Option<(Known, Vec<u8>)> {
+pub(super) fn told(plain: &[u8]) -> Option<(Known, Form)> {
     let vocabulary = Vocabulary::of(plain);
     if !pays(&vocabulary, plain)? {
         return None;
     }
     let form = vocabulary.form(plain);
-    let words = Words::parse(form.clone()).ok()?;
+    let words = Words::parse(form.bytes.clone()).ok()?;
     let mut again = vec![0; plain.len()];
-    let read = words.read(&mut again);
+    let read = words.read(&form.sections, &mut again);
     (read.is_ok() && again == plain).then_some((Known { vocabulary, words }, form))
 }
 
@@ -71,10 +71,10 @@ fn pays(vocabulary: &Vocabulary, plain: &[u8]) -> Option<bool> {
     let tried = |bytes: &[u8]| Some(TRIAL.encode(bytes, &[]).ok()?.1.len());
     let step = plain.len().div_ceil(SAMPLE_LEN).max(1);
     let sample: Vec<u8> = plain.chunks(PART_LEN).step_by(step).flatten().copied().collect();
-    let (usual, own) = (tried(&sample)?, tried(&vocabulary.text(&sample))?);
+    let (usual, own) = (tried(&sample)?, tried(&vocabulary.text(&sample).bytes)?);
     // The words themselves are there once for all of it.
     let share = |len: usize| len as u64 * sample.len() as u64 / plain.len().max(1) as u64;
-    let words = share(tried(&vocabulary.form(&[]))?) as usize;
+    let words = share(tried(&vocabulary.form(&[]).bytes)?) as usize;
     Some(own + words + usual / GAIN < usual)
 }
 
@@ -91,12 +91,12 @@ mod tests {
     fn text_is_told_and_what_is_none_is_not() {
         let plain = text(3000);
         let (known, form) = told(&plain).unwrap();
-        assert!(form.len() * 2 < plain.len());
+        assert!(form.bytes.len() * 2 < plain.len());
         assert_eq!(Telling::Own.form(&plain), Some(form));
         assert_eq!(Telling::Plain.form(&plain), None);
         let by = Telling::By(known.into());
         let form = by.form(&plain[..1000]).unwrap();
-        assert!(form.len() < 500);
+        assert!(form.bytes.len() < 500);
         let mut state = 1u64;
         let chance = |_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

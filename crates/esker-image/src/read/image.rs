@@ -21,9 +21,7 @@ use esker_stone::rows::names::Names;
 use esker_stone::rows::pages::Inner;
 use esker_stone::rows::xattrs::Xattrs;
 use esker_stone::tree::{Found, Pages};
-use esker_stone::{
-    Damage, Error, PageRef, ReadAt, Recipe, Rest, Result, Start, Unsupported, Words, hash,
-};
+use esker_stone::{Damage, Error, PageRef, ReadAt, Recipe, Rest, Result, Start, Unsupported, hash};
 
 /// Where the bytes of images come from.
 pub type Source = Box<dyn ReadAt>;
@@ -77,6 +75,25 @@ macro_rules! pages {
     )*};
 }
 pages!(Inodes, Names, Xattrs, Extents, Blocks, Inner);
+
+/// All bytes of something that has `whole`, or its beginning up to `end` at least, read up to where `read` is told.
+pub(super) fn whole_or_head(
+    known: bool,
+    end: usize,
+    whole: usize,
+    read: impl Fn(usize) -> Result<Vec<u8>>,
+) -> Result<Vec<u8>> {
+    // Half of it or more, or asked again: then all of it, or a walk through it would decode its beginning again and
+    // again.
+    if known || end > whole / 2 {
+        match read(whole) {
+            // What lies before the damage can be read all the same.
+            Err(Error::Damaged(_)) if end < whole => {}
+            loaded => return loaded,
+        }
+    }
+    read(end.next_multiple_of(HEAD_LEN).min(whole))
+}
 
 impl Pages for Image {
     fn inner(&self, page: &PageRef) -> Result<Arc<Inner>> {
@@ -132,7 +149,7 @@ impl Image {
     }
 
     /// Tells of damage, once for each place.
-    fn tell(&self, segment: u64, number: u64, what: &str, error: &Error) {
+    pub(super) fn tell(&self, segment: u64, number: u64, what: &str, error: &Error) {
         let Some(teller) = self.watch.teller.get() else { return };
         let mut told = locked(&self.watch.told);
         if told.len() < TOLD_MAX && told.insert((segment, number)) {
@@ -420,8 +437,8 @@ impl Image {
     fn fill_own(&self, name: BlockName, from: usize, target: &mut [u8]) -> Result<()> {
         if !self.cache.holds(&self.block_key(name, What::Block)) {
             let row = self.block_row(name)?;
-            if row.is_plain() {
-                return self.fill_plain(name, &row, from, target);
+            if row.is_plain() || !row.sections.is_empty() {
+                return self.fill_by_units(name, &row, from, target);
             }
         }
         let until = from.checked_add(target.len()).ok_or(Damage::Reference)?;
@@ -430,8 +447,9 @@ impl Image {
         Ok(())
     }
 
-    /// The same of a block that is stored as it is: a few bytes of it need no more than the unit that they are in.
-    fn fill_plain(
+    /// The same of a block that is stored as it is, or is told section by section: a few bytes of it need no more than
+    /// the unit, or the section, that they are in.
+    fn fill_by_units(
         &self,
         name: BlockName,
         row: &BlockRow,
@@ -442,7 +460,10 @@ impl Image {
             let (unit, at) = (from / UNIT_LEN, from % UNIT_LEN);
             let number = u64::from(name.slot) << 32 | unit as u64;
             let key = Key { number, ..self.block_key(name, What::Unit) };
-            let load = |_| self.rest.unit(name, row, unit);
+            let load = |_| match row.words {
+                0 => self.rest.unit(name, row, unit),
+                _ => self.told_section(name, row, unit),
+            };
             let bytes = self.cache.get(key, |_: &Vec<u8>| true, load)?;
             let part = bytes.get(at..).filter(|part| !part.is_empty()).ok_or(Damage::Reference)?;
             let (own, rest) = target.split_at_mut(part.len().min(target.len()));
@@ -474,12 +495,16 @@ impl Image {
 
     /// Decodes a block, if there is one. What is wrong with it is told to whoever asks for it.
     fn load_ahead(&self, name: BlockName) {
-        // What is stored as it is comes as quickly from the system.
-        if let Ok(row) = self.block_row(name)
-            && !row.is_plain()
-        {
-            let _ = self.load_block(name, row.plain as usize);
+        let Ok(row) = self.block_row(name) else { return };
+        if row.is_plain() {
+            // It comes as quickly from the system.
+            return;
         }
+        let _ = match row.sections[..] {
+            [] => self.load_block(name, row.plain as usize).map(drop),
+            // Each is told when it is wanted.
+            _ => self.load_form(name, &row),
+        };
     }
 
     fn load_block(&self, name: BlockName, end: usize) -> Result<Arc<Vec<u8>>> {
@@ -490,22 +515,14 @@ impl Image {
             if end > whole {
                 return Err(Damage::Reference.into());
             }
-            // Half of it or more, or asked again: then all of it, or a walk through the block
-            // would decode its beginning again and again.
-            if row.recipe > 0 || known.is_some() || end > whole / 2 {
-                match self.whole(name, &row) {
-                    // What lies before the damage can be read all the same.
-                    Err(Error::Damaged(_)) if row.recipe == 0 && end < whole => {}
-                    loaded => return loaded,
-                }
-            }
-            let len = end.next_multiple_of(HEAD_LEN).min(whole);
-            if row.words > 0 {
-                return self.told_head(name, &row, len);
+            // These are made as a whole.
+            if row.recipe > 0 || row.words > 0 {
+                return self.whole(name, &row);
             }
             let base = self.base_of(&row)?;
             let base = base.as_deref().map_or(&[][..], Vec::as_slice);
-            self.rest.block_head(name, &row, base, len)
+            let read = |len| self.rest.block_head(name, &row, base, len);
+            whole_or_head(known.is_some(), end, whole, read)
         };
         self.cache.get(key, |plain: &Vec<u8>| plain.len() >= end, load)
     }
@@ -534,85 +551,21 @@ impl Image {
             if from.slot >= name.slot || self.block_row(from)?.recipe > 0 {
                 return Err(Damage::BaseOfBase.into());
             }
-            let (start, end) = (part.offset as usize, part.offset as usize + part.len as usize);
-            let block = self.load_block(from, end)?;
-            text.extend_from_slice(block.get(start..end).ok_or(Damage::Reference)?);
+            let start = part.offset as usize;
+            let before = text.len();
+            text.resize(before + part.len as usize, 0);
+            self.fill_own(from, start, &mut text[before..])?;
         }
         let plain = recipe.make(&text, row.plain as usize)?;
         if row.hash == Some(hash(&plain)) { Ok(plain) } else { Err(Damage::Hash.into()) }
     }
 
-    /// The plain bytes of a block that is told in words, its own or those of its base.
-    fn told(&self, name: BlockName, row: &BlockRow) -> Result<Vec<u8>> {
-        let mut plain = vec![0; row.plain as usize];
-        if let Some((words, form)) =
-            self.form_on_base(row, |base| self.rest.form(name, row, base))?
-        {
-            words.read_other(&form, &mut plain)?;
-            return Ok(plain);
-        }
-        // Where the next block leans on this one, its words will be wanted again.
-        let next = BlockName { slot: name.slot.wrapping_add(1), ..name };
-        let base = self.block_row(next).is_ok_and(|next| next.base == Some(name));
-        let key = self.block_key(name, What::Words);
-        let words = match self.cache.peek::<Words>(key) {
-            Some(words) => words,
-            None if base => self.words(name, row)?,
-            None => Arc::new(Words::parse(self.rest.form(name, row, &[])?)?),
-        };
-        words.read(&mut plain)?;
-        Ok(plain)
-    }
-
-    /// The first `len` plain bytes of a block that is told in words.
-    fn told_head(&self, name: BlockName, row: &BlockRow, len: usize) -> Result<Vec<u8>> {
-        let mut plain = vec![0; len];
-        // The form's beginning, as long as it is on average and some more; in front of it there may be words.
-        let share = u64::from(row.words) * len as u64 / u64::from(row.plain.max(1));
-        let guess = usize::try_from(share).unwrap_or(usize::MAX) + row.words as usize / 16;
-        let guess = guess.saturating_add(if row.base.is_none() { HEAD_LEN } else { 0 });
-        let head = |base: &[u8]| self.rest.form_head(name, row, base, guess);
-        let read = match self.form_on_base(row, head)? {
-            Some((words, form)) => words.read_other_head(&form, &mut plain),
-            None => Words::parse(head(&[])?).and_then(|words| words.read_head(&mut plain)),
-        };
-        if read.is_err() && guess < row.words as usize {
-            plain = self.told(name, row)?;
-            plain.truncate(len);
-            return Ok(plain);
-        }
-        read.map(|()| plain)
-    }
-
-    /// The form of a block that is told in the words of its base, and these; `None`: it has no base.
-    fn form_on_base(
-        &self,
-        row: &BlockRow,
-        form: impl FnOnce(&[u8]) -> Result<Vec<u8>>,
-    ) -> Result<Option<(Arc<Words>, Vec<u8>)>> {
-        let Some((origin, name, base_row)) = self.base_row(row)? else { return Ok(None) };
-        if base_row.words == 0 {
-            return Err(Damage::Undecodable.into());
-        }
-        let words = origin.words(name, &base_row);
-        let words = words
-            .inspect_err(|error| origin.tell(name.segment, name.slot.into(), "block", error))?;
-        let form = form(words.form())?;
-        Ok(Some((words, form)))
-    }
-
-    /// The words of a block that others lean on.
-    fn words(&self, name: BlockName, row: &BlockRow) -> Result<Arc<Words>> {
-        let load = |_| Words::parse(self.rest.form(name, row, &[])?);
-        self.cache.get(self.block_key(name, What::Words), |_: &Words| true, load)
-    }
-
-    fn block_key(&self, name: BlockName, what: What) -> Key {
+    pub(super) fn block_key(&self, name: BlockName, what: What) -> Key {
         Key { image: self.number, what, segment: name.segment, number: name.slot.into() }
     }
 
     /// The image that a block's base lies in, its name there, and what is known of it.
-    fn base_row(&self, row: &BlockRow) -> Result<Option<(&Self, BlockName, BlockRow)>> {
+    pub(super) fn base_row(&self, row: &BlockRow) -> Result<Option<(&Self, BlockName, BlockRow)>> {
         let Some(base) = row.base else { return Ok(None) };
         let origin = self.origin(base)?;
         let own = BlockName { segment: base.segment & ORIGIN_SEGMENT_MASK, ..base };

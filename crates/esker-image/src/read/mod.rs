@@ -3,11 +3,13 @@
 //! | file | what it holds |
 //! |---|---|
 //! | image.rs | an image opened: entries and bytes found |
+//! | told.rs | bytes of blocks that are told in words |
 //! | view.rs | its answers |
 //! | verify.rs | doubting everything |
 //! | weights.rs | what is no data, by what it is |
 
 mod image;
+mod told;
 mod verify;
 mod view;
 mod weights;

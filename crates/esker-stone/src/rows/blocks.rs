@@ -1,5 +1,7 @@
 //! Rows of a block index: all that must be known to read a block, and to know it again.
 
+use core::ops::Range;
+
 use super::extents::BlockName;
 use crate::check::{Covered, Hash};
 use crate::codec::Codec;
@@ -7,7 +9,7 @@ use crate::column::Numbers;
 use crate::error::{Damage, Result};
 use crate::group::{Group, GroupWriter, Measure};
 use crate::key::kind;
-use crate::limits::{BLOCK_LEN_MAX, BLOCK_STORED_LEN_MAX, RECIPE_LEN_MAX, UNIT_LEN};
+use crate::limits::{BLOCK_LEN_MAX, BLOCK_STORED_LEN_MAX, RECIPE_LEN_MAX, SECTION_LEN, UNIT_LEN};
 use crate::transform::Transform;
 
 const SLOT: u8 = 1;
@@ -27,9 +29,10 @@ const SEGMENT: u8 = 14;
 const SKIPPED: u8 = 15;
 const RECIPE: u8 = 16;
 const WORDS: u8 = 17;
-/// Only advice: who does not know these two passes them over.
+/// Only advice: who does not know these passes them over.
 const OWNER: u8 = 128;
 const OWNER_AT: u8 = 129;
+const SECTIONS: u8 = 130;
 const COLUMNS: [u8; 17] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17];
 
 /// What is known of a block.
@@ -57,6 +60,8 @@ pub struct BlockRow {
     pub recipe: u32,
     /// Bytes of its form in words, which is stored in place of its own; 0: there is none.
     pub words: u32,
+    /// How many bytes of that form each section of the text takes; none: it can only be read as a whole.
+    pub sections: Vec<u32>,
     /// The file that it was written for, and where it begins there: kept of blocks that have a base.
     pub owner: Option<(u64, u64)>,
 }
@@ -73,6 +78,11 @@ const fn units(stored: u32) -> usize {
     (stored as usize).div_ceil(UNIT_LEN)
 }
 
+/// Sections of a block, if it is told in words.
+const fn sections(words: u32, plain: u32) -> usize {
+    if words == 0 { 0 } else { (plain as usize).div_ceil(SECTION_LEN) }
+}
+
 impl BlockRow {
     /// A block of which nothing is left, and of which that is known: to read it fails.
     #[must_use]
@@ -80,6 +90,7 @@ impl BlockRow {
         let (codec, transform) = (Codec::None, Transform::None);
         let (base, hash, owner) = (None, None, None);
         let checksums = Vec::new();
+        let sections = Vec::new();
         let (category, recipe, words, stored) = (0, 0, 0, 0);
         Self {
             at,
@@ -93,6 +104,7 @@ impl BlockRow {
             category,
             recipe,
             words,
+            sections,
             owner,
         }
     }
@@ -121,6 +133,24 @@ impl BlockRow {
             && self.recipe as usize <= RECIPE_LEN_MAX
             && self.words as usize <= BLOCK_LEN_MAX
             && (self.words == 0 || one_way)
+            && self.has_its_sections()
+    }
+
+    /// Whether its sections, if it has some, are those of its form.
+    fn has_its_sections(&self) -> bool {
+        let all = || self.sections.iter().map(|&len| u64::from(len)).sum::<u64>();
+        self.sections.is_empty()
+            || (self.sections.len() == sections(self.words, self.plain)
+                && all() == u64::from(self.words))
+    }
+
+    /// Where a section lies in the form, and its plain length; `None`: there is no such one.
+    #[must_use]
+    pub fn section(&self, number: usize) -> Option<(Range<usize>, usize)> {
+        let len = *self.sections.get(number)? as usize;
+        let start = self.sections[..number].iter().map(|&len| len as usize).sum::<usize>();
+        let plain = (self.plain as usize).checked_sub(number * SECTION_LEN)?;
+        Some((start..start + len, plain.min(SECTION_LEN)))
     }
 
     /// What the checksums cover besides the bytes.
@@ -170,6 +200,23 @@ impl BlockRow {
         self.transform.undo(&mut plain);
         Ok(plain)
     }
+}
+
+/// The lengths of the sections of all of these that are told in words, one row's behind the other's: as many zeros where
+/// it does not know them.
+fn all_sections(rows: &[&BlockRow]) -> Vec<u64> {
+    let mut lens = Vec::new();
+    for row in rows {
+        let many = lens.len() + sections(row.words, row.plain);
+        lens.extend(row.sections.iter().map(|&len| u64::from(len)));
+        lens.resize(many, 0);
+    }
+    lens
+}
+
+/// Lengths of sections, unless none of them is known.
+fn of_some(lens: Vec<u32>) -> Vec<u32> {
+    if lens.iter().all(|&len| len == 0) { Vec::new() } else { lens }
 }
 
 /// The part of a segment's number that its own image knows.
@@ -224,6 +271,7 @@ impl Blocks {
         };
         group.numbers(OWNER, &owners(&|(owner, _)| owner));
         group.numbers(OWNER_AT, &owners(&|(_, at)| at));
+        group.numbers(SECTIONS, &all_sections(&rows));
         group.page()
     }
 
@@ -248,6 +296,11 @@ impl Blocks {
         let words = group.numbers(WORDS)?;
         let (owners, places) = (group.numbers(OWNER)?, group.numbers(OWNER_AT)?);
         group.numbers(BIRTH)?;
+        let count = (0..group.count)
+            .map(|row| Ok(sections(short(&words, row)?, short(&plain, row)?)))
+            .sum::<Result<usize>>()?;
+        let lens = group.some_numbers(SECTIONS, count)?;
+        let mut seen = 0;
         let (mut checksums, hashes) = (group.bytes(CHECKSUMS)?, group.bytes(HASHES)?);
         if !hashes.is_empty() && hashes.len() != group.count * 32 {
             return Err(Damage::Column.into());
@@ -266,6 +319,9 @@ impl Blocks {
                 segment => Some(BlockName { segment, slot: short(&slots, row)? }),
             };
             let sum = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+            let many = sections(short(&words, row)?, short(&plain, row)?);
+            let own_lens = (seen..seen + many).map(|number| short(&lens, number));
+            seen += many;
             rows.push(BlockRow {
                 at,
                 stored: own,
@@ -278,6 +334,7 @@ impl Blocks {
                 category: short(&categories, row)?,
                 recipe: short(&recipes, row)?,
                 words: short(&words, row)?,
+                sections: of_some(own_lens.collect::<Result<_>>()?),
                 owner: match owners.get(row) {
                     0 => None,
                     owner => Some((owner, places.get(row))),
@@ -333,7 +390,8 @@ impl Blocks {
     /// Bytes that it takes in memory.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let sums: usize = self.rows.iter().map(|row| row.checksums.len() * 8).sum();
+        let own = |row: &BlockRow| row.checksums.len() * 8 + row.sections.len() * 4;
+        let sums: usize = self.rows.iter().map(own).sum();
         self.rows.len() * (size_of::<BlockRow>() + 4) + sums
     }
 }

@@ -5,7 +5,8 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::{CODES, ITSELF, LEADS, WORD_LEN_MAX};
+use super::{CODES, Form, ITSELF, LEADS, WORD_LEN_MAX};
+use crate::limits::SECTION_LEN;
 
 /// Leads of words that are told by two bytes, at most.
 const PAIR_LEADS: usize = 8;
@@ -182,18 +183,24 @@ impl Vocabulary {
 
     /// The form of a text that has its words with it.
     #[must_use]
-    pub fn form(&self, text: &[u8]) -> Vec<u8> {
-        let mut form = self.head.clone();
-        self.tell(text, &mut form);
-        form
+    pub fn form(&self, text: &[u8]) -> Form {
+        self.tell_all(text, self.head.clone())
     }
 
     /// The form of a text whose words are known from elsewhere.
     #[must_use]
-    pub fn text(&self, text: &[u8]) -> Vec<u8> {
-        let mut form = Vec::with_capacity(text.len() / 2);
-        self.tell(text, &mut form);
-        form
+    pub fn text(&self, text: &[u8]) -> Form {
+        self.tell_all(text, Vec::with_capacity(text.len() / 2))
+    }
+
+    fn tell_all(&self, text: &[u8], mut bytes: Vec<u8>) -> Form {
+        let (mut sections, mut from) = (Vec::with_capacity(text.len().div_ceil(SECTION_LEN)), 0);
+        for section in text.chunks(SECTION_LEN) {
+            self.tell(section, &mut bytes);
+            sections.push((bytes.len() - from) as u32);
+            from = bytes.len();
+        }
+        Form { bytes, sections }
     }
 
     fn tell(&self, mut text: &[u8], form: &mut Vec<u8>) {

@@ -2,11 +2,14 @@
 //! finds more in it.
 //!
 //! Above: `rows::blocks`, `rest`, homes, and whoever packs. Below: `choose`. Invariant: what a form makes is as long as
-//! its block says and no longer, whatever the form says.
+//! its block says and no longer, whatever the form says; each section of a text is told by itself.
 
 mod choose;
 
+use core::ops::Range;
+
 use crate::error::{Damage, Error, Result};
+use crate::limits::SECTION_LEN;
 
 pub use choose::{Vocabulary, is_text};
 
@@ -31,6 +34,15 @@ type Place = u32;
 /// The place of a byte that stands for itself.
 const fn itself(byte: u8) -> Place {
     (byte as u32) << 8 | 1
+}
+
+/// A text told in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// What stands in its place: the words, if they are its own, and the text told in them.
+    pub bytes: Vec<u8>,
+    /// How many of these bytes each section of the text takes; the first one, the words too.
+    pub sections: Vec<u32>,
 }
 
 /// A form with its words, from which it can be read, and others that are told in the same words.
@@ -95,39 +107,52 @@ impl Words {
         self.form.capacity() + self.bytes.capacity() + (256 + self.pairs.capacity()) * 4
     }
 
-    /// Fills `plain`, which is as long as what was told in this form.
+    /// Fills `plain`, which is as long as what was told in this form in these sections; none: nobody knows them.
     ///
     /// # Errors
     /// `Undecodable`.
-    pub fn read(&self, plain: &mut [u8]) -> Result<()> {
-        self.read_other(&self.form[self.text..], plain)
+    pub fn read(&self, sections: &[u32], plain: &mut [u8]) -> Result<()> {
+        self.read_all(&self.form, self.text, sections, plain)
     }
 
-    /// Fills `plain`, which is as long as what was told in these words in the form `text`.
+    /// The same of what was told in these words in the form `text`.
     ///
     /// # Errors
     /// `Undecodable`.
-    pub fn read_other(&self, text: &[u8], plain: &mut [u8]) -> Result<()> {
+    pub fn read_other(&self, text: &[u8], sections: &[u32], plain: &mut [u8]) -> Result<()> {
+        self.read_all(text, 0, sections, plain)
+    }
+
+    /// Fills `plain` with all sections of a form whose text begins at `text`.
+    fn read_all(&self, form: &[u8], text: usize, sections: &[u32], plain: &mut [u8]) -> Result<()> {
+        if sections.is_empty() {
+            return self.exactly(&form[text..], plain);
+        }
+        let (mut start, mut parts) = (0, plain.chunks_mut(SECTION_LEN));
+        for &len in sections {
+            let end = start + len as usize;
+            let own = form.get(start.max(text)..end).ok_or(UNDECODABLE)?;
+            self.exactly(own, parts.next().ok_or(UNDECODABLE)?)?;
+            start = end;
+        }
+        let all = start == form.len() && parts.next().is_none();
+        if all { Ok(()) } else { Err(UNDECODABLE) }
+    }
+
+    /// Fills `plain` with what `text` tells, which must be as much.
+    fn exactly(&self, text: &[u8], plain: &mut [u8]) -> Result<()> {
         let (taken, made) = self.expand(text, plain)?;
         let all = taken == text.len() && made == plain.len();
         if all { Ok(()) } else { Err(UNDECODABLE) }
     }
 
-    /// Fills `plain` with the beginning of what was told in this form.
+    /// Fills `plain`, a section that lies there in this form.
     ///
     /// # Errors
     /// `Undecodable`, also where there is too little of the form.
-    pub fn read_head(&self, plain: &mut [u8]) -> Result<()> {
-        self.read_other_head(&self.form[self.text..], plain)
-    }
-
-    /// Fills `plain` with the beginning of what was told in these words in the form `text`.
-    ///
-    /// # Errors
-    /// `Undecodable`, also where there is too little of the form.
-    pub fn read_other_head(&self, text: &[u8], plain: &mut [u8]) -> Result<()> {
-        let (_, made) = self.expand(text, plain)?;
-        if made >= plain.len() { Ok(()) } else { Err(UNDECODABLE) }
+    pub fn read_section(&self, place: Range<usize>, plain: &mut [u8]) -> Result<()> {
+        let text = self.form.get(place.start.max(self.text)..place.end).ok_or(UNDECODABLE)?;
+        self.exactly(text, plain)
     }
 
     /// Makes text until there is no more of it, or no more room: how much was taken, and how much made. The last word
@@ -138,8 +163,7 @@ impl Words {
             at += 1;
             let mut place = self.firsts[usize::from(byte)];
             if place == 0 {
-                // A form that was cut may end between the two.
-                let Some(&second) = text.get(at) else { break };
+                let second = *text.get(at).ok_or(UNDECODABLE)?;
                 place = self.pair(byte, second).ok_or(UNDECODABLE)?;
                 at += 1;
             }
@@ -187,14 +211,14 @@ mod tests {
 
     fn read(words: &Words, len: usize) -> Result<Vec<u8>> {
         let mut plain = vec![0; len];
-        words.read(&mut plain).map(|()| plain)
+        words.read(&[], &mut plain).map(|()| plain)
     }
 
     #[test]
     fn text_is_read_as_it_was_told_and_is_shorter() {
         let plain = source();
         let vocabulary = Vocabulary::of(&plain);
-        let form = vocabulary.form(&plain);
+        let form = vocabulary.form(&plain).bytes;
         assert!(form.len() * 2 < plain.len(), "{} of {}", form.len(), plain.len());
         let words = Words::parse(form).unwrap();
         assert!(read(&words, plain.len()).unwrap() == plain);
@@ -202,7 +226,7 @@ mod tests {
         assert_eq!(read(&words, plain.len() + 1), Err(UNDECODABLE));
         let other = [&plain[777..5000], "ümläut".as_bytes(), &[0, 0x80, 0xff]].concat();
         let mut again = vec![0; other.len()];
-        words.read_other(&vocabulary.text(&other), &mut again).unwrap();
+        words.read_other(&vocabulary.text(&other).bytes, &[], &mut again).unwrap();
         assert_eq!(again, other);
     }
 
@@ -215,10 +239,10 @@ mod tests {
         };
         let plain: Vec<u8> = (0..400_000).flat_map(|at| line(at).into_bytes()).collect();
         let vocabulary = Vocabulary::of(&plain);
-        let told = words.map(|word| vocabulary.text(word.as_bytes()).len());
+        let told = words.map(|word| vocabulary.text(word.as_bytes()).bytes.len());
         assert_eq!(told, [1; 4], "from its beginning to its end");
         assert!(vocabulary.form(&plain) == Vocabulary::of(&plain).form(&plain), "the same again");
-        let form = vocabulary.form(&plain);
+        let form = vocabulary.form(&plain).bytes;
         assert!(form.len() * 2 < plain.len(), "{} of {}", form.len(), plain.len());
         assert!(read(&Words::parse(form).unwrap(), plain.len()).unwrap() == plain);
     }
@@ -228,25 +252,58 @@ mod tests {
         let noise: Vec<u8> = (0..50_001u32).map(|at| (at.wrapping_mul(at) >> 11) as u8).collect();
         let long = [&[b'a'; 100][..], &[b' '; 100], &[b'\n'; 100]].concat().repeat(9);
         for plain in [&noise[..], &noise[..1], &[], &long, &[0xff; 9]] {
-            let words = Words::parse(Vocabulary::of(plain).form(plain)).unwrap();
+            let words = Words::parse(Vocabulary::of(plain).form(plain).bytes).unwrap();
             assert!(read(&words, plain.len()).unwrap() == plain);
         }
     }
 
+    /// Where each section lies in a form, and what it tells.
+    fn sections<'a>(form: &Form, plain: &'a [u8]) -> Vec<(Range<usize>, &'a [u8])> {
+        let ends = form.sections.iter().scan(0, |end, &len| {
+            let start = *end;
+            *end += len as usize;
+            Some(start..*end)
+        });
+        ends.zip(plain.chunks(SECTION_LEN)).collect()
+    }
+
     #[test]
-    fn a_beginning_needs_no_more_than_the_beginning() {
+    fn a_section_needs_nothing_but_the_words() {
         let plain = source();
-        let form = Vocabulary::of(&plain).form(&plain);
-        let whole = Words::parse(form.clone()).unwrap();
-        let half = Words::parse(form[..form.len() / 2].to_vec()).unwrap();
-        for len in (0..plain.len() / 3).step_by(997) {
-            let mut head = vec![0; len];
-            half.read_head(&mut head).unwrap();
-            assert!(head == plain[..len]);
-            whole.read_head(&mut head).unwrap();
-            assert!(head == plain[..len]);
+        let vocabulary = Vocabulary::of(&plain);
+        let form = vocabulary.form(&plain);
+        assert_eq!(form.sections.len(), plain.len().div_ceil(SECTION_LEN));
+        assert!(form.sections.len() > 1);
+        assert_eq!(form.sections.iter().sum::<u32>() as usize, form.bytes.len());
+        let words = Words::parse(form.bytes.clone()).unwrap();
+        let other = vocabulary.text(&plain);
+        for (place, own) in sections(&form, &plain) {
+            let mut section = vec![0; own.len()];
+            words.read_section(place.clone(), &mut section).unwrap();
+            assert!(section == own);
+            let head = Words::parse(form.bytes[..place.end].to_vec()).unwrap();
+            head.read_section(place.clone(), &mut section).unwrap();
+            assert!(section == own);
+            let short = place.start..place.end - 1;
+            assert_eq!(words.read_section(short, &mut section), Err(UNDECODABLE));
+            let behind = place.start..form.bytes.len() + 1;
+            assert_eq!(words.read_section(behind, &mut section), Err(UNDECODABLE));
         }
-        assert_eq!(half.read_head(&mut vec![0; plain.len()]), Err(UNDECODABLE));
+        let mut all = vec![0; plain.len()];
+        words.read(&form.sections, &mut all).unwrap();
+        assert!(all == plain);
+        all.fill(0);
+        words.read_other(&other.bytes, &other.sections, &mut all).unwrap();
+        assert!(all == plain);
+        for wrong in [&form.sections[1..], &other.sections, &[]] {
+            let own = &mut all[..plain.len() - usize::from(wrong.is_empty())];
+            assert_eq!(words.read(wrong, own), Err(UNDECODABLE), "{wrong:?}");
+        }
+        for (place, own) in sections(&other, &plain) {
+            let mut section = vec![0; own.len()];
+            words.read_other(&other.bytes[place], &[], &mut section).unwrap();
+            assert!(section == own);
+        }
     }
 
     #[test]
@@ -268,7 +325,7 @@ mod tests {
         assert_eq!(read(&words, 4).unwrap(), *b"abc\xff");
         let mut plain = [0; 4];
         for wrong in [&[0x81, 1][..], &[0x81], &[0x82, 0], &[0xff], b"abc", b"abcde"] {
-            assert_eq!(words.read_other(wrong, &mut plain), Err(UNDECODABLE), "{wrong:?}");
+            assert_eq!(words.read_other(wrong, &[], &mut plain), Err(UNDECODABLE), "{wrong:?}");
         }
     }
 }

@@ -211,6 +211,7 @@ impl<D: Device> Writer<'_, D> {
             category: 0,
             recipe: 0,
             words: 0,
+            sections: Vec::new(),
             owner: owner.filter(|_| base.is_some()),
         });
         if let Some(base) = base {
