@@ -102,6 +102,10 @@ const fn moved(mean: u64, number: u64) -> u64 {
     mean - (mean >> MEAN_SHIFT) + number
 }
 
+/// One of how many stretches of so many samples is tried with all weights that may be the best.
+const TRIED: usize = 4;
+const STRETCH_LEN: usize = 32;
+
 /// A signal as it is told: its weights, or that it is constant, and what it costs.
 struct Told {
     weights: Option<Weights>,
@@ -115,22 +119,36 @@ fn told(signal: &[i64], mean: u64) -> Told {
     if own.iter().all(|&sample| sample == signal[ORDER_MAX - 1]) {
         return Told { weights: None, wrong: Vec::new(), cost: ORDER_BITS.into() };
     }
-    let cost = |weights: Weights| {
-        let (mut mean, mut cost) = (mean, weights.cost());
-        let wrong = |at| zigzag(signal[at] - weights.guess(&signal[..at]));
-        let wrong: Vec<u64> = (ORDER_MAX..signal.len()).map(wrong).collect();
-        for &number in &wrong {
-            cost += rice_len(number, low(mean));
-            mean = moved(mean, number);
-        }
-        if wrong.iter().any(|&number| number > NUMBER_MAX) {
-            cost = u64::MAX >> 1;
-        }
-        Told { weights: Some(weights), wrong, cost }
+    let wrong = |weights: &Weights, at| zigzag(signal[at] - weights.guess(&signal[..at]));
+    let trial = |weights: &Weights| {
+        let stretches = (ORDER_MAX..signal.len()).step_by(STRETCH_LEN * TRIED);
+        let each = stretches.flat_map(|at| at..signal.len().min(at + STRETCH_LEN));
+        let numbers: Vec<u64> = each.map(|at| wrong(weights, at)).collect();
+        weights.cost() + cost(&numbers, mean) * TRIED as u64
     };
-    let all = candidates(signal).into_iter().map(cost);
-    let best = all.reduce(|best, next| if next.cost < best.cost { next } else { best });
-    best.unwrap_or(Told { weights: None, wrong: Vec::new(), cost: u64::MAX })
+    let best = candidates(signal).into_iter().min_by_key(trial);
+    let all = |weights: &Weights| -> Vec<u64> {
+        (ORDER_MAX..signal.len()).map(|at| wrong(weights, at)).collect()
+    };
+    let told = best.map(|weights| (all(&weights), weights));
+    let told = told.filter(|(wrong, _)| wrong.iter().all(|&number| number <= NUMBER_MAX));
+    let (wrong, weights) = told.unwrap_or_else(|| {
+        // No sample is as far from the one before.
+        let still = Weights::new(vec![1], 0);
+        (all(&still), still)
+    });
+    let cost = weights.cost() + cost(&wrong, mean);
+    Told { weights: Some(weights), wrong, cost }
+}
+
+/// Bits of these numbers.
+fn cost(numbers: &[u64], mut mean: u64) -> u64 {
+    let mut cost = 0;
+    for &number in numbers {
+        cost += rice_len(number, low(mean));
+        mean = moved(mean, number);
+    }
+    cost
 }
 
 impl Channels {
