@@ -60,11 +60,9 @@ impl Likeness {
     /// A unit, and its bytes.
     pub fn look(&mut self, own: UnitId, bytes: &[u8]) {
         let mut rolling = Rolling::<4>::default();
-        for &byte in bytes {
-            let hash = rolling.push(byte);
-            if !self.anchors.is_one(hash) {
-                continue;
-            }
+        let mut rest = bytes;
+        while let Some((hash, end)) = self.anchors.next(&mut rolling, rest) {
+            rest = &rest[end..];
             // A vote counts for all anchors that are not looked at any more.
             let weight = 1 << (self.anchors.bits() - BITS).min(16);
             match self.anchors.get_mut(hash) {

@@ -82,6 +82,33 @@ impl<T> Anchors<T> {
         hash >> (64 - self.bits) == 0
     }
 
+    /// The next anchor in bytes that `rolling` has not seen: its hash, and where what it covers ends there.
+    pub fn next<const SHIFT: u32>(
+        &self,
+        rolling: &mut Rolling<SHIFT>,
+        bytes: &[u8],
+    ) -> Option<(u64, usize)> {
+        let below = 1 << (64 - self.bits);
+        let mut hash = rolling.0;
+        let (pairs, last) = bytes.as_chunks::<2>();
+        for (number, &[one, two]) in pairs.iter().enumerate() {
+            // Each step waits for the one before, but not one of two bytes for each of them.
+            let (one, two) = (GEAR[one as usize], GEAR[two as usize]);
+            let (first, both) =
+                ((hash << SHIFT).wrapping_add(one), (one << SHIFT).wrapping_add(two));
+            hash = (hash << (2 * SHIFT)).wrapping_add(both);
+            if first < below || hash < below {
+                let (found, end) = if first < below { (first, 1) } else { (hash, 2) };
+                rolling.0 = found;
+                return Some((found, number * 2 + end));
+            }
+        }
+        rolling.0 = hash;
+        let &[byte] = last else { return None };
+        let hash = rolling.push(byte);
+        (hash < below).then_some((hash, bytes.len()))
+    }
+
     pub fn get(&self, hash: u64) -> Option<&T> {
         self.known.get(&hash)
     }
@@ -130,6 +157,27 @@ mod tests {
         (0..10_000u64).for_each(|hash| full.insert(hash.reverse_bits() >> 1, hash));
         assert!(full.known.capacity() <= 112, "{}", full.known.capacity());
         assert!(anchors.known.keys().all(|&hash| anchors.is_one(hash)));
+    }
+
+    #[test]
+    fn anchors_are_found_where_they_are() {
+        let anchors = Anchors::<()>::new(3, 100);
+        let bytes: Vec<u8> = (0..5001u32).map(|at| (at.wrapping_mul(at) >> 5) as u8).collect();
+        for len in [0, 1, 2, 4999, 5000, 5001] {
+            let (mut one, mut right) = (Rolling::<1>::default(), Vec::new());
+            for (at, &byte) in bytes[..len].iter().enumerate() {
+                let hash = one.push(byte);
+                right.extend(anchors.is_one(hash).then_some((hash, at + 1)));
+            }
+            let (mut rolling, mut at, mut found) = (Rolling::<1>::default(), 0, Vec::new());
+            while let Some((hash, end)) = anchors.next(&mut rolling, &bytes[at..len]) {
+                at += end;
+                found.push((hash, at));
+            }
+            assert_eq!(found, right);
+            assert_eq!(rolling.0, one.0);
+            assert!(len < 4999 || found.len() > 400, "{}", found.len());
+        }
     }
 
     #[test]

@@ -24,6 +24,9 @@ use super::{Error, Result};
 /// A strip of a picture that is not smaller by one part in so many is not worth what reading it costs.
 const PICTURE_GAIN: usize = 25;
 
+/// Most buffers that are kept for blocks that come.
+const SPARE: usize = 2;
+
 /// A block to compress.
 pub(super) struct Job {
     pub plain: Vec<u8>,
@@ -44,6 +47,8 @@ struct Done {
     slot: u32,
     coded: esker_stone::Result<(Codec, Vec<u8>)>,
     row: BlockRow,
+    /// What the plain bytes were in.
+    room: Vec<u8>,
 }
 
 /// What was written: the output, the blocks' rows, and how long they are.
@@ -59,6 +64,8 @@ pub(super) struct Pool<W> {
     next_slot: u32,
     /// Done too early.
     waiting: BTreeMap<u32, Done>,
+    /// Room that blocks were in: to take the next ones needs no new pages.
+    spare: Vec<Vec<u8>>,
     output: W,
     /// Bytes written.
     len: u64,
@@ -130,7 +137,7 @@ fn compress(encoder: &mut Encoder, slot: u32, mut job: Job) -> Done {
         sections: form.map_or_else(Vec::new, |form| form.sections),
         owner: None,
     };
-    Done { slot, coded, row }
+    Done { slot, coded, row, room: job.plain }
 }
 
 fn work(jobs: &Mutex<Receiver<(u32, Job)>>, done: &Sender<Done>) {
@@ -164,6 +171,7 @@ impl<W: Write> Pool<W> {
             under_way: 0,
             next_slot: 0,
             waiting: BTreeMap::new(),
+            spare: Vec::new(),
             output,
             len: 0,
             rows: Vec::new(),
@@ -189,6 +197,11 @@ impl<W: Write> Pool<W> {
         Ok(())
     }
 
+    /// Somewhere to put the bytes of a block.
+    pub fn room(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
     /// Gives a block away.
     pub fn push(&mut self, job: Job) -> Result<()> {
         while self.under_way >= self.room {
@@ -203,7 +216,12 @@ impl<W: Write> Pool<W> {
 
     /// Waits for one block, and writes what can be written.
     fn collect(&mut self) -> Result<()> {
-        let done = self.done.recv().map_err(|_| Error::Stopped)?;
+        let mut done = self.done.recv().map_err(|_| Error::Stopped)?;
+        let mut room = std::mem::take(&mut done.room);
+        if self.spare.len() < SPARE {
+            room.clear();
+            self.spare.push(room);
+        }
         self.waiting.insert(done.slot, done);
         while let Some(done) = self.waiting.remove(&(self.rows.len() as u32)) {
             let (_, stored) = done.coded?;

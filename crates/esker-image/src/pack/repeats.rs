@@ -12,6 +12,8 @@ use super::spool::Spool;
 const BITS: u32 = 7;
 /// Most anchors that are remembered.
 const ANCHORS_MAX: usize = 7 << 19;
+/// Anchors that are looked up together, so that none has to wait for the memory of another.
+const AT_ONCE: usize = 32;
 
 /// A part of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,8 @@ struct Search<'a> {
     done: usize,
     /// Anchors behind that: hash, and where the bytes that it covers end.
     pending: Vec<(u64, usize)>,
+    /// Anchors that were looked up, and the addresses that they are known from.
+    next: Vec<(u64, usize, Option<u64>)>,
     /// Where comparing was in vain: the distance, and how far that is known.
     vain: (u64, usize),
     found: Vec<Stretch>,
@@ -60,8 +64,8 @@ impl Repeats {
         behind: Option<u64>,
         spool: &mut Spool,
     ) -> super::Result<Vec<Stretch>> {
-        let mut search =
-            Search { bytes, done: 0, pending: Vec::new(), vain: (0, 0), found: Vec::new() };
+        let (pending, next) = (Vec::new(), Vec::with_capacity(AT_ONCE));
+        let mut search = Search { bytes, done: 0, pending, next, vain: (0, 0), found: Vec::new() };
         let mut rolling = Rolling::<1>::default();
         let mut at = 0;
         if let Some(behind) = behind {
@@ -72,24 +76,42 @@ impl Repeats {
             }
         }
         while at < bytes.len() {
-            let hash = rolling.push(bytes[at]);
-            at += 1;
-            if !self.anchors.is_one(hash) || at < Rolling::<1>::REACH {
-                continue;
+            at = self.look_up(&mut search, at, &mut rolling);
+            for number in 0..search.next.len() {
+                let (hash, end, address) = search.next[number];
+                if let Some(address) = address
+                    && let Some(end) = self.compare(&mut search, end, address, spool)?
+                {
+                    at = end;
+                    rolling = Rolling::default();
+                    let before = at.saturating_sub(Rolling::<1>::REACH);
+                    bytes[before..at].iter().for_each(|&byte| _ = rolling.push(byte));
+                    break;
+                }
+                search.pending.push((hash, end));
             }
-            if let Some(&address) = self.anchors.get(hash)
-                && let Some(end) = self.compare(&mut search, at, address, spool)?
-            {
-                at = end;
-                rolling = Rolling::default();
-                let before = at.saturating_sub(Rolling::<1>::REACH);
-                bytes[before..at].iter().for_each(|&byte| _ = rolling.push(byte));
-                continue;
-            }
-            search.pending.push((hash, at));
         }
         self.is_new(&mut search, bytes.len(), spool)?;
         Ok(search.found)
+    }
+
+    /// Looks the next anchors up that begin at `at` or behind it: how far that went.
+    fn look_up(&self, search: &mut Search<'_>, mut at: usize, rolling: &mut Rolling<1>) -> usize {
+        search.next.clear();
+        while search.next.len() < AT_ONCE {
+            let Some((hash, end)) = self.anchors.next(rolling, &search.bytes[at..]) else {
+                at = search.bytes.len();
+                break;
+            };
+            at += end;
+            if at >= Rolling::<1>::REACH {
+                search.next.push((hash, at, None));
+            }
+        }
+        for (hash, _, address) in &mut search.next {
+            *address = self.anchors.get(*hash).copied();
+        }
+        at
     }
 
     /// Bytes up to `at` are as those before `address`, if the hash says right: where the stretch ends that is the same,

@@ -80,14 +80,23 @@ impl Spool {
         self.scratch.memory() + (PAGES * PAGE_LEN) as u64
     }
 
-    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.tail.extend_from_slice(bytes);
-        self.len += bytes.len() as u64;
-        let whole = self.tail.len() / PAGE_LEN * PAGE_LEN;
-        if whole > 0 {
-            self.scratch.write_at(self.tail_at(), &self.tail[..whole])?;
-            self.tail.drain(..whole);
+    pub fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if !self.tail.is_empty() {
+            let (now, rest) = bytes.split_at(bytes.len().min(PAGE_LEN - self.tail.len()));
+            self.tail.extend_from_slice(now);
+            self.len += now.len() as u64;
+            bytes = rest;
+            if self.tail.len() == PAGE_LEN {
+                self.scratch.write_at(self.tail_at(), &self.tail)?;
+                self.tail.clear();
+            }
         }
+        let (whole, rest) = bytes.split_at(bytes.len() / PAGE_LEN * PAGE_LEN);
+        if !whole.is_empty() {
+            self.scratch.write_at(self.len, whole)?;
+        }
+        self.tail.extend_from_slice(rest);
+        self.len += bytes.len() as u64;
         Ok(())
     }
 
