@@ -13,8 +13,8 @@ use esker_stone::superblock::DATA;
 use super::Result;
 use super::finder::Finder;
 use super::made::Text;
+use super::scratch::Scratches;
 use super::shelf::{Rows, row};
-use super::spool::Scratches;
 use super::units::Units;
 
 /// Where the bytes of a part are.

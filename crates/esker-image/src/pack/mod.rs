@@ -7,6 +7,7 @@
 //! | numbers.rs | the numbers that everything in it gets |
 //! | data.rs | bytes cut into pieces, each stored once, gathered into blocks |
 //! | contents.rs | what files hold, and where it came to lie |
+//! | scratch.rs | where bytes wait, and whether they are the same afterwards |
 //! | spool.rs | plain bytes that wait for their blocks |
 //! | shelf.rs | what is remembered of every file, outside of memory |
 //! | finder.rs | numbers of it, found by what it is |
@@ -50,6 +51,7 @@ mod packer;
 mod pool;
 mod program;
 mod repeats;
+mod scratch;
 mod shelf;
 mod sound;
 mod spool;
@@ -69,7 +71,7 @@ pub use kinds::KindUse;
 pub use own::{Own, Owns};
 pub use packer::{Packed, Packer};
 pub use program::Machine;
-pub use spool::{Scratch, Scratches};
+pub use scratch::{Scratch, Scratches};
 pub use tree::{Meta, NodeId, Times};
 
 /// How an image shall be.
@@ -215,13 +217,15 @@ pub enum Error {
     Output(std::io::Error),
     /// The limit on memory is too low: so many bytes are needed at least, or for a tree this large.
     Memory(u64),
+    /// What waited beside the output came back as something else.
+    Scratch,
     /// A codec failed.
     Coding(esker_stone::Error),
     /// The image whose blocks are taken over cannot be read.
     Image(esker_stone::Error),
     /// A tree was given that cannot be.
     Tree(esker::Error),
-    /// Somebody asked to stop.
+    /// Somebody asked to stop, or it failed before and cannot go on.
     Stopped,
 }
 
@@ -230,6 +234,9 @@ impl std::fmt::Display for Error {
         match self {
             Self::Output(error) => write!(f, "cannot write the image ({error})"),
             Self::Memory(bytes) => write!(f, "at least {bytes} bytes of memory are needed"),
+            Self::Scratch => f.write_str(
+                "what waited beside the image came back as something else: check that disk, or the memory",
+            ),
             Self::Coding(error) => write!(f, "cannot compress ({error})"),
             Self::Image(error) => write!(f, "cannot take over the image's blocks ({error})"),
             Self::Tree(error) => write!(f, "cannot take this in ({error})"),
@@ -247,12 +254,14 @@ impl From<std::io::Error> for Error {
 }
 
 impl From<esker_stone::Error> for Error {
-    /// What the system says is of the output, or of what waits beside it; a codec has only words of its own.
+    /// What the system says is of the output, or of what waits beside it, whose bytes alone have checksums here; a codec
+    /// has only words of its own.
     fn from(error: esker_stone::Error) -> Self {
         match error {
             esker_stone::Error::Io(_, Some(errno)) => {
                 Self::Output(std::io::Error::from_raw_os_error(errno))
             }
+            esker_stone::Error::Damaged(esker_stone::Damage::Checksum) => Self::Scratch,
             other => Self::Coding(other),
         }
     }

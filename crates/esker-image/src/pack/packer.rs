@@ -20,7 +20,8 @@ use super::explain::{Choices, categories};
 use super::kinds::{KindUse, Stored, kinds};
 use super::laying::Laying;
 use super::numbers::Numbers;
-use super::spool::{Scratches, Spool};
+use super::scratch::Scratches;
+use super::spool::Spool;
 use super::tree::{Meta, NodeId, Tree};
 use super::{Error, Options, Result};
 use crate::Image;
@@ -102,6 +103,8 @@ pub struct Packer<W> {
     bases: Vec<Base>,
     file_bytes: u64,
     tree_max: u64,
+    /// Something failed on its way in, so that nobody knows how much of it is there.
+    broken: bool,
 }
 
 impl<W: Write + Seek> Packer<W> {
@@ -132,7 +135,27 @@ impl<W: Write + Seek> Packer<W> {
         let tree = Tree::new(root, options.times, scratches)?;
         let data = Data::start(&options, output, scratches)?;
         let tables = Spool::new(scratches()?);
-        Ok(Self { tree, data, tables, options, bases: Vec::new(), file_bytes: 0, tree_max })
+        Ok(Self {
+            tree,
+            data,
+            tables,
+            options,
+            bases: Vec::new(),
+            file_bytes: 0,
+            tree_max,
+            broken: false,
+        })
+    }
+
+    /// Does something after which all that was taken in is whole, or nothing more is.
+    fn whole<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.broken {
+            return Err(Error::Stopped);
+        }
+        let done = act(self);
+        // What is refused has changed nothing.
+        self.broken = !matches!(done, Ok(_) | Err(Error::Tree(_) | Error::Memory(_)));
+        done
     }
 
     /// What `image` holds is not stored again: the new image names it as a base, known as `file`, and cannot be
@@ -165,7 +188,7 @@ impl<W: Write + Seek> Packer<W> {
                         for place in places.iter_mut().flat_map(|piece| &mut piece.place) {
                             place.block.segment |= origin << ORIGIN_SEGMENT_MASK.count_ones();
                         }
-                        self.data.know(&hash(&piece[..read]), &places)?;
+                        self.whole(|own| own.data.know(&hash(&piece[..read]), &places))?;
                     }
                     at += len as u64;
                 }
@@ -185,7 +208,7 @@ impl<W: Write + Seek> Packer<W> {
     /// `Image` for what cannot be read; `Tree` for an image with more than one segment of blocks; `Output`.
     pub fn adopt(&mut self, image: &Image) -> Result<()> {
         self.bases = image.root().bases.clone();
-        self.data.adopt(image)
+        self.whole(|own| own.data.adopt(image))
     }
 
     /// The content of a file is that of one in the image that was [`adopt`](Self::adopt)ed.
@@ -211,7 +234,7 @@ impl<W: Write + Seek> Packer<W> {
             at = stretch.start + stretch.pieces.iter().map(|piece| piece.len).sum::<u64>();
             pieces.extend(stretch.pieces);
         }
-        let held = self.data.adopt_file(&pieces)?;
+        let held = self.whole(|own| own.data.adopt_file(&pieces))?;
         self.hold(node, held)
     }
 
@@ -224,7 +247,7 @@ impl<W: Write + Seek> Packer<W> {
         if bytes > self.tree_max {
             return Err(Error::Memory(self.options.memory + bytes));
         }
-        self.tree.make(dir, name, meta)
+        self.whole(|own| own.tree.make(dir, name, meta))
     }
 
     /// One more name for a node that is no directory.
@@ -232,7 +255,7 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Tree`.
     pub fn link(&mut self, dir: NodeId, name: &[u8], node: NodeId) -> Result<()> {
-        self.tree.link(dir, name, node)
+        self.whole(|own| own.tree.link(dir, name, node))
     }
 
     /// Takes a name away.
@@ -240,7 +263,7 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Output`.
     pub fn unlink(&mut self, dir: NodeId, name: &[u8]) -> Result<()> {
-        self.tree.unlink(dir, name)
+        self.whole(|own| own.tree.unlink(dir, name))
     }
 
     /// What a name leads to.
@@ -248,7 +271,7 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Output`.
     pub fn find(&mut self, dir: NodeId, name: &[u8]) -> Result<Option<(NodeId, Kind)>> {
-        self.tree.find(dir, name)
+        self.whole(|own| own.tree.find(dir, name))
     }
 
     /// Gives a node other attributes; its kind stays.
@@ -256,7 +279,7 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Output`.
     pub fn set(&mut self, node: NodeId, meta: &Meta) -> Result<()> {
-        self.tree.set(node, meta)
+        self.whole(|own| own.tree.set(node, meta))
     }
 
     /// The target of a symbolic link.
@@ -268,7 +291,7 @@ impl<W: Write + Seek> Packer<W> {
         if !fits || target.contains(&0) || self.tree.node(node)?.kind() != Kind::Symlink {
             return Err(esker::Error::NameTooLong.into());
         }
-        self.tree.lead(node, target)
+        self.whole(|own| own.tree.lead(node, target))
     }
 
     /// More bytes of a file.
@@ -276,7 +299,7 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Output`, `Coding`.
     pub fn data(&mut self, file: &mut Incoming, bytes: &[u8]) -> Result<()> {
-        self.data.data(file, bytes)
+        self.whole(|own| own.data.data(file, bytes))
     }
 
     /// A hole in a file.
@@ -284,7 +307,7 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Output`, `Coding`.
     pub fn hole(&mut self, file: &mut Incoming, len: u64) -> Result<()> {
-        self.data.hole(file, len)
+        self.whole(|own| own.data.hole(file, len))
     }
 
     /// The content of a file is all there.
@@ -295,7 +318,7 @@ impl<W: Write + Seek> Packer<W> {
         if self.tree.node(node)?.kind() != Kind::File {
             return Err(esker::Error::Invalid.into());
         }
-        let held = self.data.finish_file(file)?;
+        let held = self.whole(|own| own.data.finish_file(file))?;
         self.hold(node, held)
     }
 
@@ -304,7 +327,7 @@ impl<W: Write + Seek> Packer<W> {
             return Err(esker::Error::FileTooBig.into());
         }
         self.file_bytes += data;
-        self.tree.hold(node, content, size)
+        self.whole(|own| own.tree.hold(node, content, size))
     }
 
     /// Stored bytes so far.
@@ -324,6 +347,9 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Output`, `Coding`.
     pub fn finish(mut self) -> Result<(W, Packed)> {
+        if self.broken {
+            return Err(Error::Stopped);
+        }
         // Nobody looks for a name any more.
         self.tree.forget();
         self.data.flush()?;

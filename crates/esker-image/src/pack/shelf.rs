@@ -1,15 +1,15 @@
 //! What is remembered of everything that came in, as it lies in a scratch file: bytes by address, and rows by number.
 //!
-//! Above: `tree`, `contents`. Below: a scratch file, or memory. Invariant: no more than [`PAGES`] pages are in memory,
+//! Above: `tree`, `contents`. Below: `scratch`. Invariant: no more than [`PAGES`] pages are in memory,
 //! however much there is; what was put somewhere is what is read there until something else is put there.
 
 use std::marker::PhantomData;
 
-use super::spool::Scratch;
+use super::scratch::{Checked, SECTOR_LEN, Scratch};
 use super::{Error, Result};
 
 /// Bytes that are written and read at a time: what is asked for one after the other lies in a few places, close by.
-const PAGE_LEN: usize = 4 * 1024;
+const PAGE_LEN: usize = SECTOR_LEN;
 /// Pages that are kept.
 const PAGES: usize = 512;
 /// The longest row.
@@ -24,7 +24,7 @@ struct Page {
 
 /// Bytes by address.
 pub(super) struct Shelf {
-    scratch: Box<dyn Scratch>,
+    scratch: Checked,
     len: u64,
     /// How long the scratch file is.
     written: u64,
@@ -35,7 +35,7 @@ pub(super) struct Shelf {
 impl Shelf {
     pub fn new(scratch: Box<dyn Scratch>) -> Self {
         let pages = (0..PAGES).map(|_| None).collect();
-        Self { scratch, len: 0, written: 0, pages }
+        Self { scratch: Checked::new(scratch), len: 0, written: 0, pages }
     }
 
     /// Bytes of memory that it takes, in about.

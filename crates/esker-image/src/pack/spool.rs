@@ -1,63 +1,23 @@
 //! Plain bytes on their way: those that were stored once wait here until they have a place in a block.
 //!
-//! Above: `data`. Below: a scratch file, or memory. Invariant: what was put at an address stays there until the end, so
+//! Above: `data`. Below: `scratch`. Invariant: what was put at an address stays there until the end, so
 //! later bytes can be compared with all earlier ones; no more than a few pages are held in memory.
 
-use std::fs::File;
 use std::io;
 
-use esker_stone::ReadAt;
-
 use super::Result;
+use super::scratch::{Checked, SECTOR_LEN, Scratch};
 
 /// Bytes that are written and read at a time.
 const PAGE_LEN: usize = 64 * 1024;
 /// Pages that are kept to be compared with.
 const PAGES: usize = 64;
 
-/// Somewhere to put bytes and read them again; nobody wants them when the image is done.
-pub trait Scratch: ReadAt {
-    /// Puts bytes somewhere, which may be behind all others.
-    ///
-    /// # Errors
-    /// What the device says.
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
-
-    /// Bytes of memory that it takes.
-    fn memory(&self) -> u64;
-}
-
-impl Scratch for Vec<u8> {
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        let at = usize::try_from(at).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let end = at + bytes.len();
-        self.resize(self.len().max(end), 0);
-        self[at..end].copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn memory(&self) -> u64 {
-        self.capacity() as u64
-    }
-}
-
-#[cfg(unix)]
-impl Scratch for File {
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(self, bytes, at)
-    }
-
-    fn memory(&self) -> u64 {
-        0
-    }
-}
-
-/// Who gives such places.
-pub type Scratches<'a> = &'a dyn Fn() -> io::Result<Box<dyn Scratch>>;
+const _: () = assert!(PAGE_LEN.is_multiple_of(SECTOR_LEN));
 
 /// The bytes, by address.
 pub(super) struct Spool {
-    scratch: Box<dyn Scratch>,
+    scratch: Checked,
     len: u64,
     /// The last, unfinished page.
     tail: Vec<u8>,
@@ -67,7 +27,7 @@ pub(super) struct Spool {
 
 impl Spool {
     pub fn new(scratch: Box<dyn Scratch>) -> Self {
-        Self { scratch, len: 0, tail: Vec::new(), pages: vec![None; PAGES] }
+        Self { scratch: Checked::new(scratch), len: 0, tail: Vec::new(), pages: vec![None; PAGES] }
     }
 
     /// The address that comes next.

@@ -8,8 +8,8 @@ use esker::{Attr, Error, Flags, Kind, Time, layout};
 
 use super::Result;
 use super::finder::Finder;
+use super::scratch::Scratches;
 use super::shelf::{Row, Rows, Shelf, row};
-use super::spool::Scratches;
 
 /// A node of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
