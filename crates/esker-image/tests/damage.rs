@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use esker::store::View as _;
 use esker::{Ino, Name};
-use esker_image::pack::Options;
+use esker_image::pack::{Options, Sharing};
 use esker_image::{Depth, Thing, verify};
 use esker_stone::limits::UNIT_LEN;
+use esker_stone::rows::extents::BlockName;
+use esker_stone::superblock::DATA;
 use esker_stone::{Codec, ReadAt, Superblock};
 
 use kit::{
@@ -161,6 +163,49 @@ fn a_damaged_unit_costs_no_more_than_what_lies_behind_it() {
         let report = verify(&opened, Depth::Stored, &mut |_| {});
         let named = report.findings.iter().filter(|found| matches!(found.thing, Thing::Path(_)));
         assert_eq!(named.count(), lost.len(), "{codec:?}");
+    }
+}
+
+/// Lines of words in no order.
+fn prose(seed: u64, len: usize) -> Vec<u8> {
+    let noise = noise(seed, len / 2);
+    let word = |pair: &[u8]| {
+        let number = u16::from_le_bytes([pair[0], pair[1] & 7]);
+        let end = if pair[1] & 0x78 == 0 { "\n" } else { " " };
+        format!("word{}{end}", u32::from(number) * 7919 % 99_991)
+    };
+    let mut text: Vec<u8> =
+        noise.chunks_exact(2).flat_map(|pair| word(pair).into_bytes()).collect();
+    text.truncate(len);
+    text
+}
+
+/// Also where text is told in words, in those of its block or of a base, which is text too.
+#[test]
+fn text_before_the_damage_is_read() {
+    const FILES: usize = 128;
+    let files: Vec<_> = (0..FILES)
+        .map(|number| (format!("{number:03}"), prose(number as u64 + 1, 40_000)))
+        .collect();
+    let sharing = Sharing { base_len: 2 << 20, group_len: 6 << 20 };
+    for (sharing, part) in [(None, 4), (Some(sharing), 1)] {
+        let options = Options { block_len: 8 << 20, sharing, ..options(Codec::Zstd, 1) };
+        let all = files.iter().map(|(name, bytes)| (&name[..], &bytes[..]));
+        let image = Arc::new(pack_files(options, all));
+        let right = picture(&open(image.to_vec()).unwrap()).unwrap();
+        let row = |image: &esker_image::Image, slot| {
+            image.block_row(BlockName { segment: DATA, slot }).unwrap()
+        };
+        let first = row(&open(image.to_vec()).unwrap(), 0);
+        assert!(first.words > 0 && first.sections.len() > 4, "{first:?}");
+        // Behind the first units, which are loaded together.
+        let at = 512 + first.stored as usize - 9;
+        assert!(first.stored as usize > 4 * UNIT_LEN + 9, "{first:?}");
+        let opened = open_with(Box::new(Changed { image, at, xor: 1 }), 8 << 20).unwrap();
+        let seen = picture(&opened).unwrap();
+        nothing_wrong(&seen, &right).unwrap();
+        let read = seen.values().filter(|seen| seen.is_ok()).count();
+        assert!(read > FILES * part / 16 && read < FILES, "{read} are read");
     }
 }
 

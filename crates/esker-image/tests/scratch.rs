@@ -21,6 +21,8 @@ enum Fault {
     Flipped,
     /// Other bytes are written in their place, or those of the sector before are read.
     Elsewhere,
+    /// The file is shorter than what was written.
+    Short,
 }
 
 /// The fault, and at which write or read of all it comes; these are counted.
@@ -68,6 +70,7 @@ impl ReadAt for Lying {
         match self.script.fault {
             Fault::Failing if now => return Err(io::Error::from_raw_os_error(NO_ROOM).into()),
             Fault::Elsewhere if now => bytes.read_at(at.saturating_sub(4096), target)?,
+            Fault::Short if now => bytes[..at as usize].read_at(at, target)?,
             _ => bytes.read_at(at, target)?,
         }
         if now && self.script.fault == Fault::Flipped {
@@ -85,6 +88,7 @@ impl Scratch for Lying {
             Fault::Failing if now => return Err(io::Error::from_raw_os_error(NO_ROOM)),
             Fault::Flipped if now => own[bytes.len() / 3] ^= 1,
             Fault::Elsewhere if now => own.fill(7),
+            Fault::Short if now => own.clear(),
             _ => {}
         }
         self.bytes().write_at(at, &own)
@@ -139,7 +143,7 @@ fn a_scratch_file_that_fails_or_lies_spoils_no_image() {
         let (writes, reads) = sound.counts();
         assert!(writes > 100 && reads > 300, "{writes} and {reads}");
         let mut refused = 0;
-        for fault in [Fault::Failing, Fault::Flipped, Fault::Elsewhere] {
+        for fault in [Fault::Failing, Fault::Flipped, Fault::Elsewhere, Fault::Short] {
             for part in 0..5 {
                 let at = |count: u64| count * part / 5 + part;
                 for (write, read) in [(at(writes), u64::MAX), (u64::MAX, at(reads))] {

@@ -14,7 +14,7 @@ use crate::cache::locked;
 /// Readers that are told apart.
 const STREAMS: usize = 8;
 /// Blocks that must have been used in a row.
-const ROW_LEN: u32 = 2;
+const ROW_LEN: u32 = 3;
 /// Blocks that wait to be decoded.
 const WAITING_MAX: usize = 16;
 
@@ -133,7 +133,7 @@ mod tests {
             streams.used(3, 1000 + slot, 4);
             streams.used(4, slot * 7919 % 1000 + 5000, 4);
         }
-        assert_eq!(asked, (12..34).collect::<Vec<_>>(), "each once, in order");
+        assert_eq!(asked, (13..34).collect::<Vec<_>>(), "each once, in order");
         assert!((0..100).all(|step| streams.used(5, step * 10, 4).is_empty()));
         assert!(streams.used(3, u32::MAX, 4).is_empty());
         assert!(streams.used(3, 0, 4).is_empty());

@@ -30,6 +30,8 @@ mod weight {
     pub const EXTENT: usize = 8;
     /// A row of the block index without its checks.
     pub const BLOCK: usize = 44;
+    /// The length of a section in words.
+    pub const SECTION: usize = 3;
 }
 
 /// Rows that wait for their leaf to be full.
@@ -210,7 +212,8 @@ pub fn write_index(
     let mut leaves = Vec::new();
     let (mut from, mut weight) = (0, 0);
     for (row, block) in rows.iter().enumerate() {
-        let own = weight::BLOCK + block.checksums.len() * 8;
+        let own =
+            weight::BLOCK + block.checksums.len() * 8 + block.sections.len() * weight::SECTION;
         if row > from && (weight + own > page_len || row - from == ROWS_MAX) {
             leaves.push(index_leaf(rows, from..row, writing.measure()));
             (from, weight) = (row, 0);

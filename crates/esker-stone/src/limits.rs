@@ -4,7 +4,7 @@ use esker::limits::{NAME_LEN_MAX, XATTR_VALUE_LEN_MAX};
 
 /// Stored bytes of a block that one checksum covers.
 pub const UNIT_LEN: usize = 64 * 1024;
-/// Plain bytes of a section of a text that is told in words; the last one is shorter.
+/// Plain bytes of a section of a text that is told in words; the last one may be shorter.
 pub const SECTION_LEN: usize = 64 * 1024;
 /// Most rows of a group.
 pub const ROWS_MAX: usize = 4096;
@@ -37,6 +37,8 @@ pub const PAGE_LEN: usize = 32 * 1024;
 
 const _: () = assert!(XATTR_VALUE_LEN_MAX * 4 <= PAGE_LEN_MAX);
 const _: () = assert!(BLOCK_STORED_LEN_MAX <= u32::MAX as usize);
+// Readers keep the one as they keep the other.
+const _: () = assert!(SECTION_LEN == UNIT_LEN);
 const _: () = assert!(FAN_OUT <= ROWS_MAX && ROWS_MAX <= u16::MAX as usize);
 // Two blocks, one the base of the other, fit the largest window that decoders allow.
 const _: () = assert!(2 * BLOCK_LEN_MAX <= 1 << 27);

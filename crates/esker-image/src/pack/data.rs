@@ -555,7 +555,7 @@ impl<W: Write> Data<W> {
         let (len, category) = ((end - start) as usize, self.units.category(unit));
         let open = &mut self.open[category.number() as usize];
         if open.plain.is_empty() {
-            open.plain = self.pool.room();
+            open.plain = self.pool.buffer();
             open.number = self.begun;
             open.category = category;
             open.strip = self.pictures.as_mut().and_then(|all| all.remove(&unit));

@@ -254,8 +254,8 @@ impl From<std::io::Error> for Error {
 }
 
 impl From<esker_stone::Error> for Error {
-    /// What the system says is of the output, or of what waits beside it, whose bytes alone have checksums here; a codec
-    /// has only words of its own.
+    /// What the system says is of the output, or of what waits beside it, whose bytes alone have checksums here; a
+    /// codec has only words of its own.
     fn from(error: esker_stone::Error) -> Self {
         match error {
             esker_stone::Error::Io(_, Some(errno)) => {

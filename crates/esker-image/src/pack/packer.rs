@@ -20,6 +20,7 @@ use super::explain::{Choices, categories};
 use super::kinds::{KindUse, Stored, kinds};
 use super::laying::Laying;
 use super::numbers::Numbers;
+use super::pool::SPARE;
 use super::scratch::Scratches;
 use super::spool::Spool;
 use super::tree::{Meta, NodeId, Tree};
@@ -50,8 +51,12 @@ impl Needs {
         let shared = if base_len > 0 { 2 * (coding + base_len as u64) } else { 0 };
         // Those of which like is drawn to like are filled one after the other.
         let drawn = if options.alike { Category::DRAWN.len() as u64 - 1 } else { 0 };
-        let fixed =
-            block * (Category::NAMES.len() as u64 - drawn) + base_len as u64 + shared + SMALL;
+        let spare = SPARE as u64 * block.max(base_len as u64);
+        let fixed = block * (Category::NAMES.len() as u64 - drawn)
+            + base_len as u64
+            + shared
+            + spare
+            + SMALL;
         Self { thread: coding + block.max(base_len as u64), block, fixed }
     }
 }
@@ -147,6 +152,12 @@ impl<W: Write + Seek> Packer<W> {
         })
     }
 
+    /// Whether what is known of the tree and its bytes keeps to the limit.
+    fn has_memory(&self) -> Result<()> {
+        let bytes = self.tree.memory() + self.data.bytes();
+        if bytes > self.tree_max { Err(Error::Memory(self.options.memory + bytes)) } else { Ok(()) }
+    }
+
     /// Does something after which all that was taken in is whole, or nothing more is.
     fn whole<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.broken {
@@ -168,6 +179,16 @@ impl<W: Write + Seek> Packer<W> {
         if !image.root().bases.is_empty() || origin > u64::from(u16::MAX) {
             return Err(esker::Error::NotSupported.into());
         }
+        let known = self.know_base(image, origin);
+        // Pieces of a base that is not named lead nowhere.
+        self.broken |= known.is_err();
+        known?;
+        self.bases.push(Base { name: image.name(), file: file.to_vec() });
+        Ok(())
+    }
+
+    /// Remembers the pieces of all files of a base, which is to be this one.
+    fn know_base(&mut self, image: &Image, origin: u64) -> Result<()> {
         let refused = |error: esker_stone::Error| match error {
             esker_stone::Error::Io(..) | esker_stone::Error::Damaged(_) => esker::Error::Io,
             _ => esker::Error::NotSupported,
@@ -193,11 +214,8 @@ impl<W: Write + Seek> Packer<W> {
                     at += len as u64;
                 }
             }
-            if self.data.bytes() > self.tree_max {
-                return Err(Error::Memory(self.options.memory + self.data.bytes()));
-            }
+            self.has_memory()?;
         }
-        self.bases.push(Base { name: image.name(), file: file.to_vec() });
         Ok(())
     }
 
@@ -207,8 +225,9 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Image` for what cannot be read; `Tree` for an image with more than one segment of blocks; `Output`.
     pub fn adopt(&mut self, image: &Image) -> Result<()> {
+        self.whole(|own| own.data.adopt(image))?;
         self.bases = image.root().bases.clone();
-        self.whole(|own| own.data.adopt(image))
+        Ok(())
     }
 
     /// The content of a file is that of one in the image that was [`adopt`](Self::adopt)ed.
@@ -243,18 +262,16 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Tree` for a name or place that cannot be; `Memory`.
     pub fn make(&mut self, dir: NodeId, name: &[u8], meta: Meta) -> Result<NodeId> {
-        let bytes = self.tree.memory() + self.data.bytes();
-        if bytes > self.tree_max {
-            return Err(Error::Memory(self.options.memory + bytes));
-        }
+        self.has_memory()?;
         self.whole(|own| own.tree.make(dir, name, meta))
     }
 
     /// One more name for a node that is no directory.
     ///
     /// # Errors
-    /// `Tree`.
+    /// `Tree`, `Memory`.
     pub fn link(&mut self, dir: NodeId, name: &[u8], node: NodeId) -> Result<()> {
+        self.has_memory()?;
         self.whole(|own| own.tree.link(dir, name, node))
     }
 
@@ -288,10 +305,12 @@ impl<W: Write + Seek> Packer<W> {
     /// `Tree` for a target that cannot be.
     pub fn target(&mut self, node: NodeId, target: &[u8]) -> Result<()> {
         let fits = (1..=esker::limits::SYMLINK_LEN_MAX).contains(&target.len());
-        if !fits || target.contains(&0) || self.tree.node(node)?.kind() != Kind::Symlink {
-            return Err(esker::Error::NameTooLong.into());
-        }
-        self.whole(|own| own.tree.lead(node, target))
+        self.whole(|own| {
+            if !fits || target.contains(&0) || own.tree.node(node)?.kind() != Kind::Symlink {
+                return Err(esker::Error::NameTooLong.into());
+            }
+            own.tree.lead(node, target)
+        })
     }
 
     /// More bytes of a file.
@@ -315,10 +334,12 @@ impl<W: Write + Seek> Packer<W> {
     /// # Errors
     /// `Output`, `Coding`, `Tree`.
     pub fn end(&mut self, node: NodeId, file: Incoming) -> Result<()> {
-        if self.tree.node(node)?.kind() != Kind::File {
-            return Err(esker::Error::Invalid.into());
-        }
-        let held = self.whole(|own| own.data.finish_file(file))?;
+        let held = self.whole(|own| {
+            if own.tree.node(node)?.kind() != Kind::File {
+                return Err(esker::Error::Invalid.into());
+            }
+            own.data.finish_file(file)
+        })?;
         self.hold(node, held)
     }
 

@@ -25,7 +25,7 @@ use super::{Error, Result};
 const PICTURE_GAIN: usize = 25;
 
 /// Most buffers that are kept for blocks that come.
-const SPARE: usize = 2;
+pub(super) const SPARE: usize = 2;
 
 /// A block to compress.
 pub(super) struct Job {
@@ -47,8 +47,6 @@ struct Done {
     slot: u32,
     coded: esker_stone::Result<(Codec, Vec<u8>)>,
     row: BlockRow,
-    /// What the plain bytes were in.
-    room: Vec<u8>,
 }
 
 /// What was written: the output, the blocks' rows, and how long they are.
@@ -64,8 +62,7 @@ pub(super) struct Pool<W> {
     next_slot: u32,
     /// Done too early.
     waiting: BTreeMap<u32, Done>,
-    /// Room that blocks were in: to take the next ones needs no new pages.
-    spare: Vec<Vec<u8>>,
+    spare: Spare,
     output: W,
     /// Bytes written.
     len: u64,
@@ -91,7 +88,7 @@ fn pictured(plain: &[u8], strip: &Strip) -> Option<(Codec, Vec<u8>)> {
         .then_some((Codec::Jpeg, stored))
 }
 
-fn compress(encoder: &mut Encoder, slot: u32, mut job: Job) -> Done {
+fn compress(encoder: &mut Encoder, slot: u32, job: &mut Job) -> Done {
     let plain_hash = job.makes.map_or_else(|| hash(&job.plain), |(_, hash)| hash);
     let transform = match (job.category, &job.base) {
         (Category::Code(machine), None) => code::filter(&mut job.plain, machine),
@@ -137,15 +134,35 @@ fn compress(encoder: &mut Encoder, slot: u32, mut job: Job) -> Done {
         sections: form.map_or_else(Vec::new, |form| form.sections),
         owner: None,
     };
-    Done { slot, coded, row, room: job.plain }
+    Done { slot, coded, row }
 }
 
-fn work(jobs: &Mutex<Receiver<(u32, Job)>>, done: &Sender<Done>) {
+/// Buffers that blocks were in: to fill them with the next ones needs no new pages.
+#[derive(Clone, Default)]
+struct Spare(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Spare {
+    fn take(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    fn keep(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < SPARE {
+            all.push(buffer);
+        }
+    }
+}
+
+fn work(jobs: &Mutex<Receiver<(u32, Job)>>, done: &Sender<Done>, spare: &Spare) {
     let mut encoder = Encoder::default();
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((slot, job)) = job else { return };
-        if done.send(compress(&mut encoder, slot, job)).is_err() {
+        let Ok((slot, mut job)) = job else { return };
+        let ready = compress(&mut encoder, slot, &mut job);
+        spare.keep(job.plain);
+        if done.send(ready).is_err() {
             return;
         }
     }
@@ -157,11 +174,11 @@ impl<W: Write> Pool<W> {
         let (jobs, taken) = channel();
         let (finished, done) = channel();
         let taken = Arc::new(Mutex::new(taken));
-        let mut workers = Vec::with_capacity(threads);
+        let (mut workers, spare) = (Vec::with_capacity(threads), Spare::default());
         for _ in 0..threads {
-            let (taken, finished) = (Arc::clone(&taken), finished.clone());
+            let (taken, finished, spare) = (Arc::clone(&taken), finished.clone(), spare.clone());
             let builder = thread::Builder::new().name("esker-pack".to_owned());
-            workers.push(builder.spawn(move || work(&taken, &finished))?);
+            workers.push(builder.spawn(move || work(&taken, &finished, &spare))?);
         }
         Ok(Self {
             jobs: Some(jobs),
@@ -171,7 +188,7 @@ impl<W: Write> Pool<W> {
             under_way: 0,
             next_slot: 0,
             waiting: BTreeMap::new(),
-            spare: Vec::new(),
+            spare,
             output,
             len: 0,
             rows: Vec::new(),
@@ -198,8 +215,8 @@ impl<W: Write> Pool<W> {
     }
 
     /// Somewhere to put the bytes of a block.
-    pub fn room(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
+    pub fn buffer(&self) -> Vec<u8> {
+        self.spare.take()
     }
 
     /// Gives a block away.
@@ -208,7 +225,8 @@ impl<W: Write> Pool<W> {
             self.collect()?;
         }
         let slot = self.next_slot;
-        self.next_slot = slot.checked_add(1).ok_or(Error::Tree(esker::Error::NoSpace))?;
+        // What would be in it is lost: this is the end of the packer.
+        self.next_slot = slot.checked_add(1).ok_or(Error::Stopped)?;
         self.under_way += 1;
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send((slot, job)).is_ok());
         if sent { Ok(()) } else { Err(Error::Stopped) }
@@ -216,12 +234,7 @@ impl<W: Write> Pool<W> {
 
     /// Waits for one block, and writes what can be written.
     fn collect(&mut self) -> Result<()> {
-        let mut done = self.done.recv().map_err(|_| Error::Stopped)?;
-        let mut room = std::mem::take(&mut done.room);
-        if self.spare.len() < SPARE {
-            room.clear();
-            self.spare.push(room);
-        }
+        let done = self.done.recv().map_err(|_| Error::Stopped)?;
         self.waiting.insert(done.slot, done);
         while let Some(done) = self.waiting.remove(&(self.rows.len() as u32)) {
             let (_, stored) = done.coded?;

@@ -95,7 +95,7 @@ impl Repeats {
         Ok(search.found)
     }
 
-    /// Looks the next anchors up that begin at `at` or behind it: how far that went.
+    /// Looks the next anchors up that end behind `at`: how far that went.
     fn look_up(&self, search: &mut Search<'_>, mut at: usize, rolling: &mut Rolling<1>) -> usize {
         search.next.clear();
         while search.next.len() < AT_ONCE {

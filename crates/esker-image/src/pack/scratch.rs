@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 
 use esker_stone::check::checksum;
-use esker_stone::{Damage, ReadAt};
+use esker_stone::{Damage, Error, ReadAt};
 
 /// Bytes of which one checksum is kept in memory. They are written together.
 pub(super) const SECTOR_LEN: usize = 4 * 1024;
@@ -75,7 +75,7 @@ impl Checked {
             at.is_multiple_of(SECTOR_LEN as u64) && bytes.len().is_multiple_of(SECTOR_LEN)
         );
         self.scratch.write_at(at, bytes)?;
-        // What was never written has the checksum of nothing, and so can be read by nobody.
+        // Who was never written has 0, which hardly any sector has.
         let first = (at / SECTOR_LEN as u64) as usize;
         let end = first + bytes.len() / SECTOR_LEN;
         self.sums.resize(self.sums.len().max(end), 0);
@@ -107,7 +107,11 @@ impl Checked {
 
     /// Whole sectors from number `first` on.
     fn sectors(&self, first: u64, target: &mut [u8]) -> esker_stone::Result<()> {
-        self.scratch.read_at(first * SECTOR_LEN as u64, target)?;
+        // A file that became shorter is no other damage.
+        self.scratch.read_at(first * SECTOR_LEN as u64, target).map_err(|error| match error {
+            Error::Damaged(_) => Damage::Checksum.into(),
+            error => error,
+        })?;
         let sums = self.sums.get(first as usize..).unwrap_or_default();
         let mut each = target.chunks(SECTOR_LEN).enumerate();
         let right = each.all(|(number, own)| sums.get(number) == Some(&checksum(own)));

@@ -1,14 +1,14 @@
 //! Blocks that are told in words: section by section where a few bytes are wanted, or as a whole.
 //!
-//! Above: `image`. Below: `esker-stone`, its cache between. Invariant: what is kept of such a block for more reads is
-//! its form, which is half as long as its plain bytes, and the sections that were read.
+//! Above: `image`. Below: `esker-stone`, its cache between. Invariant: what is kept of a block that has sections is its
+//! form, which is half as long as its plain bytes, and the sections that were read.
 
 use std::sync::Arc;
 
 use esker_stone::cache::What;
 use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::BlockName;
-use esker_stone::{Damage, Result, Words};
+use esker_stone::{Damage, Error, Result, Words};
 
 use super::image::{Image, whole_or_head};
 
@@ -28,9 +28,13 @@ impl Image {
             words.read_other(text, &[], &mut plain)?;
         } else {
             // Who leans on it wants all of it.
-            let leaned_on = self.is_leaned_on(name);
-            let end = if leaned_on { row.words as usize } else { place.end };
-            self.words(name, row, end)?.read_section(place, &mut plain)?;
+            let whole = self.is_leaned_on(name).then_some(row.words as usize);
+            let words = match whole.map(|whole| self.words(name, row, whole)) {
+                // What lies before the damage can be read all the same.
+                None | Some(Err(Error::Damaged(_))) => self.words(name, row, place.end)?,
+                Some(words) => words?,
+            };
+            words.read_section(place, &mut plain)?;
         }
         Ok(plain)
     }

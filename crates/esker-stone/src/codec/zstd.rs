@@ -103,6 +103,19 @@ fn encoder() -> Result<CCtx<'static>> {
     CCtx::try_create().ok_or_else(|| refused(0))
 }
 
+/// Appends what `code` makes of so many plain bytes; it says how long that is.
+fn append(
+    stored: &mut Vec<u8>,
+    plain_len: usize,
+    code: impl FnOnce(&mut [u8]) -> std::result::Result<usize, usize>,
+) -> Result<()> {
+    let from = stored.len();
+    stored.resize(from + zstd_safe::compress_bound(plain_len), 0);
+    let done = code(&mut stored[from..]);
+    stored.truncate(from + done.unwrap_or(0));
+    done.map(drop).map_err(refused)
+}
+
 /// Says how to compress, and compresses.
 fn compress(
     context: &mut CCtx<'_>,
@@ -119,11 +132,7 @@ fn compress(
         set(CParameter::WindowLog(window))?;
     }
     context.set_pledged_src_size(Some(plain.len() as u64)).map_err(refused)?;
-    let from = stored.len();
-    stored.resize(from + zstd_safe::compress_bound(plain.len()), 0);
-    let len = context.compress2(&mut stored[from..], plain).map_err(refused)?;
-    stored.truncate(from + len);
-    Ok(())
+    append(stored, plain.len(), |target| context.compress2(target, plain))
 }
 
 /// Whether to prepare a context would take longer than this does.
@@ -134,10 +143,7 @@ fn is_short(plain: &[u8], base: &[u8]) -> bool {
 /// Compresses by a context that was used before: it may know a base only for as long as that takes.
 fn compress_short(level: i32, plain: &[u8], base: &[u8], stored: &mut Vec<u8>) -> Result<()> {
     let mut context = ENCODERS.take(encoder)?;
-    let from = stored.len();
-    stored.resize(from + zstd_safe::compress_bound(plain.len()), 0);
-    let done = context.compress_using_dict(&mut stored[from..], plain, base, level);
-    stored.truncate(from + done.map_err(refused)?);
+    append(stored, plain.len(), |target| context.compress_using_dict(target, plain, base, level))?;
     let len = context.sizeof();
     ENCODERS.keep(context, len);
     Ok(())

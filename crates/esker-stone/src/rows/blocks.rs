@@ -202,8 +202,8 @@ impl BlockRow {
     }
 }
 
-/// The lengths of the sections of all of these that are told in words, one row's behind the other's: as many zeros where
-/// it does not know them.
+/// The lengths of the sections of all of these that are told in words, one row's behind the other's: as many zeros
+/// where it does not know them.
 fn all_sections(rows: &[&BlockRow]) -> Vec<u64> {
     let mut lens = Vec::new();
     for row in rows {
@@ -214,9 +214,23 @@ fn all_sections(rows: &[&BlockRow]) -> Vec<u64> {
     lens
 }
 
-/// Lengths of sections, unless none of them is known.
-fn of_some(lens: Vec<u32>) -> Vec<u32> {
-    if lens.iter().all(|&len| len == 0) { Vec::new() } else { lens }
+/// The lengths of sections on their way to their rows.
+struct Sections {
+    lens: Numbers,
+    seen: usize,
+}
+
+impl Sections {
+    /// Those of the next row, which has so many; none, where it does not know them.
+    fn next(&mut self, many: usize) -> Result<Vec<u32>> {
+        let own = self.seen..self.seen + many;
+        self.seen = own.end;
+        if own.clone().all(|number| self.lens.get(number) == 0) {
+            return Ok(Vec::new());
+        }
+        own.map(|number| u32::try_from(self.lens.get(number)).map_err(|_| Damage::Range.into()))
+            .collect()
+    }
 }
 
 /// The part of a segment's number that its own image knows.
@@ -296,11 +310,13 @@ impl Blocks {
         let words = group.numbers(WORDS)?;
         let (owners, places) = (group.numbers(OWNER)?, group.numbers(OWNER_AT)?);
         group.numbers(BIRTH)?;
-        let count = (0..group.count)
-            .map(|row| Ok(sections(short(&words, row)?, short(&plain, row)?)))
-            .sum::<Result<usize>>()?;
-        let lens = group.some_numbers(SECTIONS, count)?;
-        let mut seen = 0;
+        let many = |row| -> Result<usize> {
+            let (words, plain) = (short(&words, row)?, short(&plain, row)?);
+            let fits = words.max(plain) as usize <= BLOCK_LEN_MAX;
+            if fits { Ok(sections(words, plain)) } else { Err(Damage::Range.into()) }
+        };
+        let count = (0..group.count).map(many).sum::<Result<usize>>()?;
+        let mut lens = Sections { lens: group.some_numbers(SECTIONS, count)?, seen: 0 };
         let (mut checksums, hashes) = (group.bytes(CHECKSUMS)?, group.bytes(HASHES)?);
         if !hashes.is_empty() && hashes.len() != group.count * 32 {
             return Err(Damage::Column.into());
@@ -319,9 +335,6 @@ impl Blocks {
                 segment => Some(BlockName { segment, slot: short(&slots, row)? }),
             };
             let sum = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-            let many = sections(short(&words, row)?, short(&plain, row)?);
-            let own_lens = (seen..seen + many).map(|number| short(&lens, number));
-            seen += many;
             rows.push(BlockRow {
                 at,
                 stored: own,
@@ -334,7 +347,7 @@ impl Blocks {
                 category: short(&categories, row)?,
                 recipe: short(&recipes, row)?,
                 words: short(&words, row)?,
-                sections: of_some(own_lens.collect::<Result<_>>()?),
+                sections: lens.next(many(row)?)?,
                 owner: match owners.get(row) {
                     0 => None,
                     owner => Some((owner, places.get(row))),

@@ -23,6 +23,10 @@ const UNUSED_BITS: u32 = 5;
 const MEAN_SHIFT: u32 = 5;
 /// The mean at the beginning.
 const MEAN: u64 = 64 << MEAN_SHIFT;
+/// Samples of a stretch that is tried with all weights that may be the best.
+const STRETCH_LEN: usize = 32;
+/// One of how many stretches is.
+const TRIED: usize = 4;
 /// Most bits that a Rice code has as they are.
 const LOW_MAX: u32 = 36;
 
@@ -102,10 +106,6 @@ const fn moved(mean: u64, number: u64) -> u64 {
     mean - (mean >> MEAN_SHIFT) + number
 }
 
-/// One of how many stretches of so many samples is tried with all weights that may be the best.
-const TRIED: usize = 4;
-const STRETCH_LEN: usize = 32;
-
 /// A signal as it is told: its weights, or that it is constant, and what it costs.
 struct Told {
     weights: Option<Weights>,
@@ -124,7 +124,7 @@ fn told(signal: &[i64], mean: u64) -> Told {
         let stretches = (ORDER_MAX..signal.len()).step_by(STRETCH_LEN * TRIED);
         let each = stretches.flat_map(|at| at..signal.len().min(at + STRETCH_LEN));
         let numbers: Vec<u64> = each.map(|at| wrong(weights, at)).collect();
-        weights.cost() + cost(&numbers, mean) * TRIED as u64
+        weights.cost() + cost(&numbers, mean) * own.len() as u64 / numbers.len().max(1) as u64
     };
     let best = candidates(signal).into_iter().min_by_key(trial);
     let all = |weights: &Weights| -> Vec<u64> {
@@ -133,7 +133,7 @@ fn told(signal: &[i64], mean: u64) -> Told {
     let told = best.map(|weights| (all(&weights), weights));
     let told = told.filter(|(wrong, _)| wrong.iter().all(|&number| number <= NUMBER_MAX));
     let (wrong, weights) = told.unwrap_or_else(|| {
-        // No sample is as far from the one before.
+        // A sample is never so far from the one before that the difference has no code.
         let still = Weights::new(vec![1], 0);
         (all(&still), still)
     });
