@@ -166,6 +166,7 @@ pub fn as_image(path: &Path, options: &Options) -> Options {
     options.mount.read_only = true;
     options.mount.no_atime = true;
     options.mount.writeback = false;
+    options.mount.frozen = true;
     options.mount.timeouts = Timeouts { entry: for_ever, attr: for_ever, negative: for_ever };
     options
 }

@@ -659,6 +659,33 @@ fn a_file_that_changes_while_it_is_packed_is_named() {
     assert!(size["size"].as_u64().unwrap() >= 40 << 20);
 }
 
+/// Files of an image are read without a request to open each, and one to close it.
+#[test]
+fn files_of_an_image_need_no_opening() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let image = scratch.path("x.esker");
+    pack(&tree, &image, &[]);
+    let dir = scratch.dir("m");
+    done(&esker(["mount", text(&image), text(&dir)]));
+    for _ in 0..5 {
+        same(&tree, &dir);
+    }
+    let stats = done(&esker(["stats", text(&dir), "--json"]));
+    let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+    let operations = stats["operations"].as_array().unwrap();
+    let count = |name: &str| {
+        let own = operations.iter().find(|own| own["operation"] == name);
+        own.map_or(0, |own| own["count"].as_u64().unwrap())
+    };
+    assert!(count("read") >= 3, "{stats}");
+    assert_eq!((count("open"), count("release")), (1, 0), "{stats}");
+    done(&esker(["umount", text(&dir)]));
+}
+
 #[test]
 fn an_image_behind_a_script_is_mounted() {
     if !can_mount() {

@@ -20,8 +20,8 @@ const _: () = assert!(InHeader::SIZE + WriteIn::SIZE <= PAGE_LEN as usize);
 
 /// What is always asked for. Not asked for, on purpose: locks (the kernel keeps them rightly for
 /// one host), the old `HANDLE_KILLPRIV`, `AUTO_INVAL_DATA` and `EXPLICIT_INVAL_DATA` (all changes
-/// come through the mount), zero-message opens (an immutable file refuses), security contexts,
-/// passthrough.
+/// come through the mount), zero-message opens (an immutable file refuses; where nothing ever changes,
+/// the kernel learns it from the first answer), security contexts, passthrough.
 const ALWAYS: u64 = init::ASYNC_READ
     | init::ATOMIC_O_TRUNC
     | init::EXPORT_SUPPORT

@@ -47,7 +47,8 @@ pub enum What {
     Unit,
     /// The form of a block that is told in the words of another one, from its beginning.
     Form,
-    /// The words of a block that has its own, and its form in them, from its beginning; others may have it as their base.
+    /// The words of a block that has its own, and its form in them, from its beginning: others may have that as their
+    /// base.
     Words,
 }
 

@@ -368,8 +368,12 @@ impl<'a> Walk<'a> {
             _ => Ok(()),
         };
         if let Err(trouble) = held {
-            self.packer.unlink(dir, name.as_bytes())?;
-            return Err(trouble);
+            let undone = self.packer.unlink(dir, name.as_bytes());
+            // A packer that failed does nothing more: what it said first counts.
+            return Err(match (trouble, undone) {
+                (Trouble::Unreadable(_), Err(error)) => error.into(),
+                (trouble, _) => trouble,
+            });
         }
         self.gathered.files += 1;
         Ok(node)

@@ -49,6 +49,8 @@ pub struct MountOptions {
     pub threads: Option<usize>,
     /// Whether answers wait for a device, as those of volumes do: then there are more workers.
     pub waits: bool,
+    /// What is mounted never changes: reading a file needs no request to open it, and none to close it.
+    pub frozen: bool,
     /// How requests come.
     pub way: Way,
     /// `max_background=N`: requests under way that nobody waits for.
@@ -78,6 +80,7 @@ impl Default for MountOptions {
             no_xattr: false,
             threads: None,
             waits: false,
+            frozen: false,
             way: Way::Auto,
             background_max: terms.background_max,
             timeouts: Timeouts::default(),
@@ -229,6 +232,7 @@ impl MountOptions {
             xattrs: !self.no_xattr,
             atime: !(self.no_atime || self.read_only),
             writeback: self.writeback,
+            frozen: self.frozen,
         }
     }
 

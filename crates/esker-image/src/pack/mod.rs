@@ -235,7 +235,7 @@ impl std::fmt::Display for Error {
             Self::Output(error) => write!(f, "cannot write the image ({error})"),
             Self::Memory(bytes) => write!(f, "at least {bytes} bytes of memory are needed"),
             Self::Scratch => f.write_str(
-                "what waited beside the image came back as something else: check that disk, or the memory",
+                "what waited beside the image came back changed: check that disk, or the memory",
             ),
             Self::Coding(error) => write!(f, "cannot compress ({error})"),
             Self::Image(error) => write!(f, "cannot take over the image's blocks ({error})"),
