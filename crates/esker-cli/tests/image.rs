@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -21,6 +21,15 @@ fn pack(tree: &Path, image: &Path, more: &[&str]) -> String {
     done(&esker(all))
 }
 
+/// Packs a tree and mounts the image: both, the image and where it is shown.
+#[track_caller]
+fn mounted(scratch: &Scratch, tree: &Path) -> (PathBuf, PathBuf) {
+    let (image, dir) = (scratch.path("x.esker"), scratch.dir("m"));
+    pack(tree, &image, &[]);
+    done(&esker(["mount", text(&image), text(&dir)]));
+    (image, dir)
+}
+
 #[track_caller]
 fn same(before: &Path, after: &Path) {
     let (before, after) = (picture(before), picture(after));
@@ -31,7 +40,7 @@ fn same(before: &Path, after: &Path) {
 }
 
 /// A small tree that any user can make.
-fn small_tree(scratch: &Scratch) -> std::path::PathBuf {
+fn small_tree(scratch: &Scratch) -> PathBuf {
     let tree = scratch.dir("tree");
     for dir in ["a", "a/b", "empty"] {
         fs::create_dir(tree.join(dir)).unwrap();
@@ -52,10 +61,7 @@ fn everything_comes_along_by_mount_extract_and_tar() {
     }
     let scratch = Scratch::new();
     let tree = rich_tree(&scratch);
-    let image = scratch.path("x.esker");
-    pack(&tree, &image, &[]);
-    let dir = scratch.dir("m");
-    done(&esker(["mount", text(&image), text(&dir)]));
+    let (image, dir) = mounted(&scratch, &tree);
     same(&tree, &dir);
     let refused = fs::write(dir.join("new"), "x").unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
@@ -667,10 +673,7 @@ fn files_of_an_image_need_no_opening() {
     }
     let scratch = Scratch::new();
     let tree = small_tree(&scratch);
-    let image = scratch.path("x.esker");
-    pack(&tree, &image, &[]);
-    let dir = scratch.dir("m");
-    done(&esker(["mount", text(&image), text(&dir)]));
+    let (_, dir) = mounted(&scratch, &tree);
     for _ in 0..5 {
         same(&tree, &dir);
     }

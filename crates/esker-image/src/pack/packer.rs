@@ -179,7 +179,7 @@ impl<W: Write + Seek> Packer<W> {
         if !image.root().bases.is_empty() || origin > u64::from(u16::MAX) {
             return Err(esker::Error::NotSupported.into());
         }
-        let known = self.know_base(image, origin);
+        let known = self.whole(|own| own.know_base(image, origin));
         // Pieces of a base that is not named lead nowhere.
         self.broken |= known.is_err();
         known?;
@@ -209,7 +209,7 @@ impl<W: Write + Seek> Packer<W> {
                         for place in places.iter_mut().flat_map(|piece| &mut piece.place) {
                             place.block.segment |= origin << ORIGIN_SEGMENT_MASK.count_ones();
                         }
-                        self.whole(|own| own.data.know(&hash(&piece[..read]), &places))?;
+                        self.data.know(&hash(&piece[..read]), &places)?;
                     }
                     at += len as u64;
                 }
