@@ -25,8 +25,8 @@ use esker_stone::{Codec, Setting, Superblock, Transform};
 use kit::dice::{Dice, memory, number};
 use kit::parts::{Parts, WRITING, put_together, put_together_with, take_apart};
 use kit::{
-    Picture, open, open_with, options, pack, pack_jpegs, pack_programs, pack_sounds, pack_streams,
-    pack_texts, picture,
+    Picture, open, open_with, options, pack, pack_changed, pack_jpegs, pack_programs, pack_sounds,
+    pack_streams, pack_texts, picture,
 };
 
 /// More than this at any time is too much for images of some hundred KiB: a block may be as long as the format allows,
@@ -360,6 +360,7 @@ fn sources() -> Vec<Parts> {
     all.push(take_apart(&pack_sounds(options(Codec::Zstd, 1))));
     all.push(take_apart(&pack_streams(options(Codec::Zstd, 1))));
     all.push(take_apart(&pack_texts(options(Codec::Zstd, 1))));
+    all.push(take_apart(&pack_changed(options(Codec::Zstd, 1))));
     all.push(take_apart(&pack_jpegs(options(Codec::Zstd, 1))));
     all.push(take_apart(&pack_programs(options(Codec::Xz, 1), 2000)));
     all.push(take_apart(&pack(options(Codec::Zstd, 1), true)));

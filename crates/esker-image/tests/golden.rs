@@ -7,11 +7,13 @@ use std::path::Path;
 
 use esker_image::pack::{Options, Sharing};
 use esker_image::{Depth, verify};
-use esker_stone::{Codec, Superblock, hex};
+use esker_stone::key::kind;
+use esker_stone::{Codec, ColumnHead, GroupHead, Superblock, hex};
 
+use kit::parts::take_apart;
 use kit::{
-    PICTURES, Picture, open, options, pack, pack_files, pack_jpegs, pack_programs, pack_sounds,
-    pack_streams, pack_texts, picture,
+    PICTURES, Picture, open, options, pack, pack_changed, pack_files, pack_jpegs, pack_programs,
+    pack_sounds, pack_streams, pack_texts, picture,
 };
 
 /// Each golden image, how it was packed, and the name that it must have.
@@ -83,6 +85,10 @@ const TOLD: (&str, &str) =
 /// One with text in words that is read section by section, and the name that it must have.
 const SECTIONS: (&str, &str) =
     ("v1-sections.esker", "979cc9ac07960007182f1995c78ac3a2fb977b2fe6fc03cfd68235f16f75aef3");
+
+/// One with pieces that are told by others, and the name that it must have.
+const PIECES: (&str, &str) =
+    ("v1-pieces.esker", "9dc7df1e689eea7f7769534efc47ff576271004c458fb0bb5d41e1d2b6fa445f");
 
 /// What is in a golden image. It is written first where that was asked for, and is not there.
 fn read(file: &str, name: &str, pack: impl Fn() -> Vec<u8>) -> Picture {
@@ -161,5 +167,28 @@ fn an_old_image_of_pictures_of_jpeg_is_read_as_it_was_written() {
     let alone = Options { pictures: false, ..options(Codec::None, 0) };
     let right = picture(&open(pack_jpegs(alone)).unwrap()).unwrap();
     let found = read(JPEG.0, JPEG.1, || pack_jpegs(options(Codec::Zstd, 19)));
+    assert!(found == right);
+}
+
+/// The columns of the pages of a kind.
+fn columns(image: &[u8], kind: u8) -> Vec<u8> {
+    let mut found = Vec::new();
+    for leaf in take_apart(image).leaves.iter().filter(|leaf| leaf.kind == kind) {
+        let mut rest = &leaf.plain[GroupHead::SIZE..];
+        while let Some(head) = rest.get(..ColumnHead::SIZE).and_then(ColumnHead::decode) {
+            found.push(head.column);
+            rest = &rest[ColumnHead::SIZE + head.len as usize..];
+        }
+    }
+    found
+}
+
+#[test]
+fn an_old_image_whose_pieces_are_told_by_others_is_read_as_it_was_written() {
+    let new = pack_changed(options(Codec::Zstd, 19));
+    assert!(columns(&new, kind::EXTENT).ends_with(&[11, 12]));
+    let plain = Options { repeats: None, ..options(Codec::None, 0) };
+    let right = picture(&open(pack_changed(plain)).unwrap()).unwrap();
+    let found = read(PIECES.0, PIECES.1, || new.clone());
     assert!(found == right);
 }

@@ -64,13 +64,49 @@ fn place() -> impl Strategy<Value = Option<Place>> {
     })
 }
 
+/// Pieces of a file that is others with changes: out of few blocks, most where an earlier one ended, where it would have
+/// gone on, or where it began.
+fn changed() -> impl Strategy<Value = Vec<Piece>> {
+    prop::collection::vec((1u64..4000, 0usize..6, any::<prop::sample::Index>()), 1..60).prop_map(
+        |steps| {
+            let (mut pieces, mut at): (Vec<(u64, Piece)>, _) = (Vec::new(), 0);
+            for (number, (len, how, back)) in steps.into_iter().enumerate() {
+                let block = BlockName { segment: 1 + number as u64 % 3, slot: number as u32 % 5 };
+                let alone = Place { block, offset: number as u32 * 7919 };
+                let other = (!pieces.is_empty()).then(|| pieces[back.index(pieces.len())]);
+                let further = |by: u64| {
+                    let (_, other) = other?;
+                    let Place { block, offset } = other.place?;
+                    Some(Place { block, offset: u32::try_from(u64::from(offset) + by).ok()? })
+                };
+                let place = match (how, other) {
+                    (0, _) => None,
+                    (1, Some((_, other))) => further(other.len),
+                    (2, Some((from, _))) => further(at - from),
+                    (3, _) => further(0),
+                    _ => Some(alone),
+                };
+                pieces.push((at, Piece { len, place }));
+                at += len;
+            }
+            pieces.into_iter().map(|(_, piece)| piece).collect()
+        },
+    )
+}
+
 fn content() -> impl Strategy<Value = (Content, u64)> {
-    let pieces = prop::collection::vec((1u64..1 << 40, place()), 1..20).prop_map(|pieces| {
-        let pieces: Vec<_> = pieces.into_iter().map(|(len, place)| Piece { len, place }).collect();
+    let with_len = |pieces: Vec<Piece>| {
         let len = pieces.iter().map(|piece| piece.len).sum();
         (Content::Pieces(pieces), len)
+    };
+    let pieces = prop::collection::vec((1u64..1 << 40, place()), 1..20).prop_map(move |pieces| {
+        with_len(pieces.into_iter().map(|(len, place)| Piece { len, place }).collect())
     });
-    prop_oneof![pieces, (1u64..1000).prop_map(|ino| (Content::Same(Ino(1 << 40 | ino)), 0))]
+    prop_oneof![
+        pieces,
+        changed().prop_map(with_len),
+        (1u64..1000).prop_map(|ino| (Content::Same(Ino(1 << 40 | ino)), 0))
+    ]
 }
 
 fn damaged(plain: &[u8], cut: usize, at: usize, bit: u8) -> Vec<u8> {

@@ -3,6 +3,7 @@
 use esker::Ino;
 use esker::limits::FILE_SIZE_MAX;
 
+use super::pieces::{Places, place};
 use super::{count_before, rising, write_rising};
 use crate::column::{Numbers, apply, difference, unzigzag, zigzag};
 use crate::error::{Damage, Result};
@@ -19,7 +20,12 @@ const PIECE_LEN: u8 = 7;
 const SEGMENT: u8 = 8;
 const SLOT: u8 = 9;
 const OFFSET: u8 = 10;
-const COLUMNS: [u8; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+const RELATION: u8 = 11;
+const BACK: u8 = 12;
+const COLUMNS: [u8; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+
+/// One of so many pieces must be told by others for all of them to be told so: a page in which fewer are is no smaller.
+const RELATED: usize = 4;
 
 /// A block's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +37,7 @@ pub struct BlockName {
 }
 
 /// Where a piece of a file begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The block.
     pub block: BlockName,
@@ -86,6 +92,31 @@ pub struct Extents {
     offsets: Numbers,
 }
 
+/// The segment, slot and offset of each of so many pieces.
+fn places(
+    group: &Group<'_>,
+    pieces: usize,
+    counts: &Numbers,
+    lens: &Numbers,
+) -> Result<[Numbers; 3]> {
+    let relations = group.some_numbers(RELATION, pieces)?;
+    let related = (0..pieces).filter(|&piece| relations.get(piece) != 0).count();
+    let columns = [SEGMENT, SLOT, OFFSET];
+    let [segments, slots, offsets] =
+        columns.map(|column| group.some_numbers(column, pieces - related));
+    let alone = [segments?, slots?, offsets?];
+    if related == 0 {
+        return Ok(alone);
+    }
+    let all = |numbers: &Numbers, count| (0..count).map(|at| numbers.get(at)).collect();
+    let [segments, slots, offsets] = alone.map(|numbers| all(&numbers, pieces - related));
+    let backs = all(&group.some_numbers(BACK, related)?, related);
+    let told = Places { relations: all(&relations, pieces), backs, segments, slots, offsets };
+    let rows = (0..group.count).map(|row| counts.get(row) as usize).filter(|&count| count > 0);
+    let found = told.resolve(rows, (0..).map(|at| lens.get(at)))?;
+    Ok([found.segments, found.slots, found.offsets].map(Numbers::narrow))
+}
+
 impl Extents {
     /// The plain bytes of a page of these, which rise by inode and start.
     #[must_use]
@@ -94,8 +125,7 @@ impl Extents {
         let inos: Vec<_> = rows.iter().map(|row| row.ino.0).collect();
         write_rising(&mut group, (INO, INO + 1), &inos, 0);
         let mut counts = Vec::with_capacity(rows.len());
-        let (mut aliases, mut lens, mut segments, mut slots, mut offsets) =
-            (vec![], vec![], vec![], vec![], vec![]);
+        let (mut aliases, mut lens, mut in_pieces) = (vec![], vec![], vec![]);
         for row in rows {
             match &row.content {
                 Content::Same(other) => {
@@ -105,10 +135,7 @@ impl Extents {
                 Content::Pieces(pieces) => {
                     counts.push(pieces.len() as u64);
                     lens.extend(pieces.iter().take(pieces.len().max(1) - 1).map(|p| p.len));
-                    let block = |piece: &Piece| piece.place.map(|place| place.block);
-                    segments.extend(pieces.iter().map(|p| block(p).map_or(0, |b| b.segment)));
-                    slots.extend(pieces.iter().map(|p| block(p).map_or(0, |b| b.slot.into())));
-                    offsets.extend(pieces.iter().map(|p| p.place.map_or(0, |p| p.offset.into())));
+                    in_pieces.push(pieces.as_slice());
                 }
             }
         }
@@ -117,9 +144,15 @@ impl Extents {
         group.numbers(PIECES, &counts);
         group.numbers(ALIAS, &aliases);
         group.numbers(PIECE_LEN, &lens);
-        group.numbers(SEGMENT, &segments);
-        group.numbers(SLOT, &slots);
-        group.numbers(OFFSET, &offsets);
+        let mut places = Places::related(&in_pieces);
+        if places.backs.len() * RELATED < places.relations.len() {
+            places = Places::alone(&in_pieces);
+        }
+        group.numbers(SEGMENT, &places.segments);
+        group.numbers(SLOT, &places.slots);
+        group.numbers(OFFSET, &places.offsets);
+        group.numbers(RELATION, &places.relations);
+        group.numbers(BACK, &places.backs);
         group.page()
     }
 
@@ -153,6 +186,8 @@ impl Extents {
             return Err(Damage::Range.into());
         }
         let with_len = pieces - (group.count - aliases);
+        let piece_lens = group.some_numbers(PIECE_LEN, with_len)?;
+        let [segments, slots, offsets] = places(&group, pieces, &counts, &piece_lens)?;
         let page = Self {
             inos,
             starts,
@@ -160,10 +195,10 @@ impl Extents {
             firsts,
             counts,
             aliases: group.some_numbers(ALIAS, aliases)?,
-            piece_lens: group.some_numbers(PIECE_LEN, with_len)?,
-            segments: group.some_numbers(SEGMENT, pieces)?,
-            slots: group.some_numbers(SLOT, pieces)?,
-            offsets: group.some_numbers(OFFSET, pieces)?,
+            piece_lens,
+            segments,
+            slots,
+            offsets,
         };
         for row in 0..page.len() {
             page.row(row)?;
@@ -238,16 +273,12 @@ impl Extents {
     }
 
     fn place(&self, number: usize) -> Result<Option<Place>> {
-        let segment = self.segments.get(number);
-        if segment == 0 {
-            return Ok(None);
-        }
-        let slot = u32::try_from(self.slots.get(number)).map_err(|_| Damage::Range)?;
-        let offset = u32::try_from(self.offsets.get(number)).map_err(|_| Damage::Range)?;
-        if offset as usize >= BLOCK_LEN_MAX {
+        let numbers = [&self.segments, &self.slots, &self.offsets].map(|all| all.get(number));
+        let found = place(numbers)?;
+        if found.is_some_and(|place| place.offset as usize >= BLOCK_LEN_MAX) {
             return Err(Damage::Range.into());
         }
-        Ok(Some(Place { block: BlockName { segment, slot }, offset }))
+        Ok(found)
     }
 
     /// Bytes that it takes in memory.

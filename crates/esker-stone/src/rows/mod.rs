@@ -11,6 +11,7 @@ pub mod inodes;
 pub mod names;
 pub mod numbers;
 pub mod pages;
+mod pieces;
 pub mod places;
 pub mod snapshots;
 pub mod tables;
