@@ -64,7 +64,7 @@ fn place() -> impl Strategy<Value = Option<Place>> {
     })
 }
 
-/// Pieces of a file that is others with changes: out of few blocks, most where an earlier one ended, where it would have
+/// Pieces of a file that is others with changes: of few blocks, most where an earlier one ended, where it would have
 /// gone on, or where it began.
 fn changed() -> impl Strategy<Value = Vec<Piece>> {
     prop::collection::vec((1u64..4000, 0usize..6, any::<prop::sample::Index>()), 1..60).prop_map(

@@ -84,12 +84,13 @@ pub const BASE_PATH_MAX: usize = 4096;
 pub const ROWS_LEN: u64 = 8 << 20;
 /// Bytes of pages that are kept while a moment is looked at.
 pub const MOMENT_CACHE_LEN: usize = 32 << 20;
-/// Bytes of rows in memory at which they are settled.
-pub const RECENT_LEN: usize = 16 << 20;
+/// Bytes of rows in memory, those that are being settled among them. The more there are, the fewer tables are written
+/// anew for each, and the more is kept free for them.
+pub const RECENT_LEN: usize = 64 << 20;
 /// The same of the smallest volumes.
 pub const RECENT_LEN_MIN: usize = 256 << 10;
 /// Bytes of a volume from which on that is so; smaller ones have less in proportion.
-pub const RECENT_SCALE: u64 = 1 << 30;
+pub const RECENT_SCALE: u64 = 2 << 30;
 
 const _: () = assert!(SUPERBLOCKS_MAX * SUPERBLOCK_STEP <= 2 * SEGMENT_LEN_MIN);
 const _: () = assert!((PART_LEN + 2 * ROWS_PAGE_LEN) as u64 <= ASTRAY_LEN);

@@ -142,14 +142,26 @@ pub struct Recent {
     pub blocks: BTreeMap<BlockName, BlockRow>,
     /// Blocks that were moved.
     pub moves: BTreeMap<BlockName, Move>,
-    /// Bytes that all this takes, in about.
-    pub bytes: usize,
+    /// How many runs files have that commits told of.
+    runs: usize,
+    /// Bytes of what lies beside the entries: names, values.
+    strings: usize,
     /// Bytes that it takes in tables, at most, in about.
     pub stored: usize,
 }
 
-/// Bytes that an entry takes, in about.
-const ENTRY_LEN: usize = 160;
+/// What the allocator takes besides a string.
+const STRING_LEN: usize = 16;
+
+/// Bytes that entries take, in about: the leaves of a tree of them are two thirds full.
+const fn entries<K, V>(count: usize) -> usize {
+    count * (size_of::<K>() + size_of::<V>()) * 3 / 2
+}
+
+/// Bytes that a string takes.
+const fn string(bytes: &[u8]) -> usize {
+    bytes.len() + STRING_LEN
+}
 
 /// Bytes that rows take in a table at most, in about, by what numbers of each kind are; strings besides.
 mod stored_len {
@@ -192,32 +204,29 @@ impl Recent {
         for key in &delta.gone {
             self.drop_key(key)?;
         }
-        let rows = delta.inodes.len() + delta.names.len() + delta.places.len() + delta.xattrs.len();
-        let more = delta.gone.len() + delta.refs.len() + delta.blocks.len() + delta.extents.len();
-        let more = more + delta.moves.len();
         self.stored += stored(&delta);
-        let strings: usize = delta.names.iter().map(|row| 3 * row.name.len()).sum();
-        let values: usize = delta.xattrs.iter().map(|row| row.value.len()).sum();
-        self.bytes += (rows + more) * ENTRY_LEN + strings + values;
         for row in delta.inodes {
-            self.bytes += row.inline.len() + size_of::<Inode>();
-            self.inodes.insert(row.ino, Some(row));
+            self.strings += string(&row.inline);
+            let old = self.inodes.insert(row.ino, Some(row));
+            self.strings =
+                self.strings.saturating_sub(old.flatten().map_or(0, |old| string(&old.inline)));
         }
         for row in delta.names {
-            self.names.insert((row.dir, row.name.clone()), Some(row));
+            let key = (row.dir, row.name.clone());
+            self.put_name(key, Some(row));
         }
         for row in delta.places {
-            self.places.insert((row.dir, row.seq), Some(row.name));
+            self.put_place((row.dir, row.seq), Some(row.name));
         }
         for row in delta.xattrs {
-            self.xattrs.insert((row.ino, row.name), Some(row.value));
+            self.put_xattr((row.ino, row.name), Some(row.value));
         }
         for row in delta.extents {
             let own = self.extents.entry(row.ino).or_default();
-            for run in runs(&row)? {
-                own.put(run);
-                self.bytes += ENTRY_LEN;
-            }
+            let before = own.0.len();
+            let put = runs(&row).map(|all| all.into_iter().for_each(|run| own.put(run)));
+            self.runs = (self.runs + own.0.len()).saturating_sub(before);
+            put?;
         }
         self.blocks.extend(delta.blocks);
         for row in delta.refs {
@@ -238,21 +247,70 @@ impl Recent {
         });
         match split.ok_or(Damage::Commit)? {
             (kind::INODE, ino, []) => {
-                self.inodes.insert(ino, None);
-                self.extents.remove(&ino);
+                let old = self.inodes.insert(ino, None);
+                self.strings =
+                    self.strings.saturating_sub(old.flatten().map_or(0, |old| string(&old.inline)));
+                let had = self.extents.remove(&ino).map_or(0, |runs| runs.0.len());
+                self.runs = self.runs.saturating_sub(had);
                 let range = (ino, Vec::new())..(Ino(ino.0.saturating_add(1)), Vec::new());
                 let own: Vec<_> = self.xattrs.range(range).map(|(key, _)| key.clone()).collect();
-                own.iter().for_each(|key| drop(self.xattrs.remove(key)));
+                own.iter().for_each(|key| self.drop_xattr(key));
             }
-            (kind::NAME, dir, name) => drop(self.names.insert((dir, name.to_vec()), None)),
+            (kind::NAME, dir, name) => self.put_name((dir, name.to_vec()), None),
             (kind::PLACE, dir, seq) => {
                 let seq = number(seq).ok_or(Damage::Commit)?;
-                self.places.insert((dir, seq), None);
+                self.put_place((dir, seq), None);
             }
-            (kind::XATTR, ino, name) => drop(self.xattrs.insert((ino, name.to_vec()), None)),
+            (kind::XATTR, ino, name) => self.put_xattr((ino, name.to_vec()), None),
             _ => return Err(Damage::Commit.into()),
         }
         Ok(())
+    }
+
+    fn put_name(&mut self, key: (Ino, Vec<u8>), row: Option<Named>) {
+        let len = string(&key.1);
+        self.strings += len * (1 + usize::from(row.is_some()));
+        if let Some(old) = self.names.insert(key, row) {
+            self.strings = self.strings.saturating_sub(len * (1 + usize::from(old.is_some())));
+        }
+    }
+
+    fn put_place(&mut self, key: (Ino, u64), name: Option<Vec<u8>>) {
+        self.strings += name.as_deref().map_or(0, string);
+        let old = self.places.insert(key, name).flatten();
+        self.strings = self.strings.saturating_sub(old.as_deref().map_or(0, string));
+    }
+
+    fn put_xattr(&mut self, key: (Ino, Vec<u8>), value: Option<Vec<u8>>) {
+        let len = string(&key.1);
+        self.strings += len + value.as_deref().map_or(0, string);
+        if let Some(old) = self.xattrs.insert(key, value) {
+            self.strings = self.strings.saturating_sub(len + old.as_deref().map_or(0, string));
+        }
+    }
+
+    fn drop_xattr(&mut self, key: &(Ino, Vec<u8>)) {
+        if let Some(old) = self.xattrs.remove(key) {
+            self.strings =
+                self.strings.saturating_sub(string(&key.1) + old.as_deref().map_or(0, string));
+        }
+    }
+
+    /// Bytes that all this takes, in about.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        entries::<Ino, Option<Inode>>(self.inodes.len())
+            + entries::<(Ino, Vec<u8>), Option<Named>>(self.names.len())
+            + entries::<(Ino, u64), Option<Vec<u8>>>(self.places.len())
+            + entries::<(Ino, Vec<u8>), Option<Vec<u8>>>(self.xattrs.len())
+            + entries::<Ino, Runs>(self.extents.len())
+            + entries::<u64, Run>(self.runs)
+            + entries::<BlockName, u64>(self.refs.len())
+            + entries::<BlockName, BlockRow>(self.blocks.len())
+            // The checksum of each has an allocation of its own.
+            + self.blocks.len() * 2 * STRING_LEN
+            + entries::<BlockName, Move>(self.moves.len())
+            + self.strings
     }
 
     /// Whether nothing was said.
@@ -270,18 +328,74 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
+    use esker::{Attr, Kind, Time};
+    use esker_stone::key;
+    use esker_stone::rows::extents::Piece;
+    use esker_stone::rows::places::Listing;
+
     use super::*;
 
-    /// Every byte is where the last run that holds it says, however runs overlap.
-    #[test]
-    fn the_last_word_on_a_byte_counts() {
+    /// Numbers below others that look random.
+    fn dice() -> impl FnMut(u64) -> u64 {
         let mut seed = 1u64;
-        let mut chance = |end: u64| {
+        move |end| {
             seed = seed
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % end
-        };
+        }
+    }
+
+    /// What commits say over and over takes no more memory than what they said last.
+    #[test]
+    fn what_is_counted_is_what_is_there() {
+        let (mut recent, mut chance) = (Recent::default(), dice());
+        for _ in 0..2000 {
+            let (ino, word) = (Ino(chance(5)), vec![b'x'; chance(40) as usize]);
+            let name = format!("name {}", chance(5)).into_bytes();
+            let mut delta = Delta::default();
+            match chance(7) {
+                0 => {
+                    let attr = Attr::new(Kind::File, 0, 0, 0, Ino::ROOT, Time::default());
+                    delta.inodes.push(Inode { ino, attr, inline: word });
+                }
+                1 => {
+                    let kind = Kind::File;
+                    delta.names.push(Named { dir: ino, name, ino, kind, seq: chance(5) });
+                }
+                2 => delta.places.push(Listing { dir: ino, seq: chance(5), name: word }),
+                3 => delta.xattrs.push(Xattr { ino, name, value: word }),
+                4 => {
+                    let piece = Piece { len: 1 + chance(50), place: None };
+                    let (start, content) = (chance(200), Content::Pieces(vec![piece]));
+                    delta.extents.push(Extent { ino, start, len: Some(piece.len), content });
+                }
+                _ => delta.gone.push(match chance(4) {
+                    0 => key::inode(ino),
+                    1 => key::name(ino, &name),
+                    2 => key::place(ino, chance(5)),
+                    _ => key::xattr(ino, &name),
+                }),
+            }
+            recent.apply(delta).unwrap();
+            let optional = |word: Option<&Vec<u8>>| word.map_or(0, |word| string(word));
+            let inodes = recent.inodes.values().flatten().map(|row| string(&row.inline));
+            let names = recent.names.iter();
+            let names = names.map(|(key, row)| string(&key.1) * (1 + usize::from(row.is_some())));
+            let places = recent.places.values().map(|name| optional(name.as_ref()));
+            let xattrs = recent.xattrs.iter();
+            let xattrs = xattrs.map(|(key, value)| string(&key.1) + optional(value.as_ref()));
+            let all = inodes.chain(names).chain(places).chain(xattrs).sum::<usize>();
+            assert_eq!(recent.strings, all);
+            assert_eq!(recent.runs, recent.extents.values().map(|own| own.0.len()).sum::<usize>());
+        }
+        assert!(recent.bytes() > 5000);
+    }
+
+    /// Every byte is where the last run that holds it says, however runs overlap.
+    #[test]
+    fn the_last_word_on_a_byte_counts() {
+        let mut chance = dice();
         for _ in 0..200 {
             let (mut runs, mut bytes) = (Runs::default(), [None; 64]);
             for slot in 0..12 {

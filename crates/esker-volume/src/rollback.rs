@@ -118,7 +118,7 @@ impl<'a, D: Device> Back<'a, D> {
         let mut changes = BTreeMap::new();
         self.count((&self.now, &self.there, -1), range, &mut changes)?;
         self.count((&self.then, &self.here, 1), range, &mut changes)?;
-        let mut refs = BTreeMap::new();
+        let mut came = Recent::default();
         for (block, change) in changes.into_iter().filter(|(_, change)| *change != 0) {
             let known = self.now.refs(block)?;
             let bytes = known.named().checked_add_signed(change).ok_or(Damage::Block)?;
@@ -129,10 +129,10 @@ impl<'a, D: Device> Back<'a, D> {
                 return Err(Damage::Block.into());
             }
             if known.bytes != new.bytes {
-                refs.insert(block, new.bytes);
+                came.refs.insert(block, new.bytes);
             }
         }
-        Ok(Recent { refs, ..Recent::default() })
+        Ok(came)
     }
 
     /// Inodes that had no name then.
@@ -307,20 +307,23 @@ impl<D: Device> Volume<D> {
             let state = self.state();
             Back::new(self, &state, &state.seen_by(&row), 0).cost()
         };
-        self.reclaim(bytes.saturating_add(3 * room))?;
-        {
+        let mut again = true;
+        loop {
+            self.reclaim(bytes.saturating_add(3 * room))?;
             let mut log = self.log();
             // It may have gone meanwhile.
             let row = self.snapshot(name)?;
             self.prepare(&mut log)?;
             self.settle_all(&mut log)?;
             match self.go_back(&mut log, &row) {
+                // What was in the log alone took some of the room that was made.
+                Err(Error::NoSpace) if again => again = false,
                 Err(Error::NoSpace) => return Err(SnapshotError::NoRoom),
-                done => done?,
+                done => break done?,
             }
-            // What was passed over by a sweep may be needed no more.
-            self.deleted.fetch_add(1, Ordering::AcqRel);
         }
+        // What was passed over by a sweep may be needed no more.
+        self.deleted.fetch_add(1, Ordering::AcqRel);
         // It is so. What cannot be freed now is freed when the volume is opened again.
         let _ = self.sweep();
         Ok(())

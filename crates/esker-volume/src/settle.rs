@@ -435,13 +435,13 @@ impl<D: Device> Volume<D> {
             Some(round) => {
                 let done = state.tables.partition_point(|table| table.key < round.cursor);
                 let all = state.tables.len();
-                let came = (2 * state.recent.bytes).saturating_mul(all);
+                let came = (2 * state.recent.bytes()).saturating_mul(all);
                 let long = log.since.len().saturating_sub(1 + round.since) * all;
                 let log_max = share.min(part).max(2);
                 tight || came > done.saturating_mul(self.recent_len) || long > done * log_max
             }
             None => {
-                let full = 2 * state.recent.bytes >= self.recent_len && !state.recent.is_empty();
+                let full = 2 * state.recent.bytes() >= self.recent_len && !state.recent.is_empty();
                 // What is dead in the log becomes free no sooner than it is settled; what lives there waits for
                 // nothing.
                 let dead = self.dead_in_log(log, &segments);

@@ -211,7 +211,7 @@ impl<D: Device> Volume<D> {
     #[must_use]
     pub fn unsettled(&self) -> u64 {
         let state = self.state();
-        (state.recent.bytes + state.settling.bytes) as u64
+        (state.recent.bytes() + state.settling.bytes()) as u64
     }
 
     /// The device below.

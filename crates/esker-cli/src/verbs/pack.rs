@@ -39,7 +39,7 @@ Levels:
 Blocks have 2M where nothing else is said. From level 1 on, what was there before is stored once,
 wherever it begins: stretches of 1 or 2 KiB and more. From level 4 on, what is alike comes
 together: all bytes wait in a file without a name beside the output until everything is read. At
-levels 5 and 6 the blocks of each 32M share a base of 4M from all parts of these, so that they are
+levels 5 and 6 the blocks of each 32M share a base of 3M from all parts of these, so that they are
 small to read and know what large ones would; at other levels they are alone. What is compressed
 already is found out and stored; from level 2 on WAVE and AIFF sound is predicted. At levels 4 and
 7 to 9 code in ELF, PE and Mach-O files lies apart, and calls are told by what they call. From level
