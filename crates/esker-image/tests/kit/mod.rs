@@ -373,18 +373,17 @@ pub fn pack_versions(options: Options) -> Vec<u8> {
 
 /// An image of a file and of others that are it with changes: their pieces lie in its block and in their own in turn.
 pub fn pack_changed(options: Options) -> Vec<u8> {
-    let mut packer =
-        Packer::new(Output::new(Vec::new()), meta(Kind::Directory, 0o755), options).unwrap();
     let text = noise(9, 60_000);
-    for version in 0..6 {
+    let version = |version: usize| {
         let mut own = text.clone();
         for (number, at) in (3000 + version * 700..own.len() - 3000).step_by(6000).enumerate() {
             let new = noise((version * 100 + number) as u64, 300 + 40 * (version % 3));
             own.splice(at..at + 300, new);
         }
-        file(&mut packer, NodeId::ROOT, format!("{version}").as_bytes(), &[Ok(&own)]);
-    }
-    packer.finish().unwrap().0.into_inner()
+        (version.to_string(), own)
+    };
+    let files: Vec<_> = (0..6).map(version).collect();
+    pack_files(options, files.iter().map(|(name, own)| (name.as_str(), own.as_slice())))
 }
 
 /// Bytes that nothing shrinks.
