@@ -14,6 +14,7 @@ use esker::store::{Flow, View as _};
 use esker::{Cursor, Ino, Kind, Name};
 use esker_image::{Depth, Image, verify};
 use esker_stone::key::kind;
+use esker_stone::rooms::Rooms;
 use esker_stone::rows::blocks::{BlockRow, Blocks};
 use esker_stone::rows::extents::{BlockName, Content, Extent, Extents, Place};
 use esker_stone::rows::inodes::{Inode, Inodes};
@@ -194,7 +195,7 @@ fn change_block(parts: &mut Parts, dice: &mut Dice) {
 /// Changes the form in words of a block that has its own.
 fn change_words(row: &mut BlockRow, name: BlockName, stored: Option<&mut [u8]>, dice: &mut Dice) {
     let Some(stored) = stored.filter(|_| row.words > 0) else { return };
-    let Ok(mut form) = row.open_form(stored.to_vec(), &[]) else { return };
+    let Ok(mut form) = row.open_form(stored.to_vec(), &[], &Rooms::none()) else { return };
     dice.spoil(&mut form);
     let Ok((codec, coded)) = Setting::new(Codec::Zstd, 9).encode(&form, &[]) else { return };
     if coded.len() <= stored.len() {

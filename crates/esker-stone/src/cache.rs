@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ahead::Readers;
+use crate::rooms::Rooms;
 use crate::rows::blocks::Blocks;
 use crate::rows::extents::Extents;
 use crate::rows::inodes::Inodes;
@@ -20,6 +21,10 @@ use crate::words::Words;
 
 /// Bytes that an entry takes besides its value, in about.
 const ENTRY_LEN: usize = 256;
+
+/// Most rooms that wait for what is decoded, and which part of the limit they take at most.
+const ROOMS_MAX: usize = 4;
+const ROOMS_PART: usize = 8;
 
 /// What is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -100,6 +105,7 @@ struct Inner {
 pub struct Cache {
     limit: usize,
     readers: Option<Readers>,
+    rooms: Arc<Rooms>,
     inner: Mutex<Inner>,
     images: AtomicU64,
     hits: AtomicU64,
@@ -179,6 +185,7 @@ impl Cache {
     fn with(limit: usize, readers: Option<Readers>) -> Arc<Self> {
         Arc::new(Self {
             limit: limit - limit / 5 * 2,
+            rooms: Arc::new(if readers.is_some() { Rooms::kept() } else { Rooms::none() }),
             readers,
             inner: Mutex::default(),
             images: AtomicU64::new(0),
@@ -221,6 +228,24 @@ impl Cache {
         inner.entries.clear();
         inner.order.clear();
         inner.bytes = 0;
+        self.rooms.clear();
+    }
+
+    /// Where what it is to keep may be decoded to.
+    #[must_use]
+    pub const fn rooms(&self) -> &Arc<Rooms> {
+        &self.rooms
+    }
+
+    /// Something of up to `len` bytes was decoded: has room touched for what is next, if there are threads for it. That
+    /// is of the two fifths that are not for keeping.
+    pub fn make_room(&self, len: usize) {
+        let count = (self.limit / ROOMS_PART / len.max(1)).min(ROOMS_MAX);
+        let Some(readers) = self.readers.as_ref().filter(|_| self.rooms.lacks(len, count)) else {
+            return;
+        };
+        let rooms = Arc::clone(&self.rooms);
+        readers.ask(Box::new(move || rooms.fill(len, count)));
     }
 
     /// Whether there is something of this key, or is about to be.

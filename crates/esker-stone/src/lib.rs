@@ -13,6 +13,7 @@
 //! | group.rs, column.rs, strings.rs, key.rs | rows in columns |
 //! | cache.rs | what was decoded, within one limit |
 //! | ahead.rs | what is likely to be asked for next, decoded meanwhile |
+//! | rooms.rs | where it is decoded to |
 //! | codec/, transform.rs, check.rs | compression, what comes before it, checksums, hashes |
 //! | recipe.rs, deflate/ | blocks that are made of text in other blocks |
 //! | words/ | text, its frequent words told by one byte or two |
@@ -36,6 +37,7 @@ pub mod limits;
 mod page;
 pub mod recipe;
 pub mod rest;
+pub mod rooms;
 pub mod root;
 pub mod rows;
 mod source;

@@ -4,12 +4,14 @@
 //! checked, and nothing is allocated that the limits of the format do not bound.
 
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use crate::check::Covered;
 use crate::codec::through;
 use crate::error::{Damage, Error, Result};
 use crate::limits::UNIT_LEN;
 use crate::page::PageRef;
+use crate::rooms::Rooms;
 use crate::root::Root;
 use crate::rows::blocks::{BlockRow, ORIGIN_SEGMENT_MASK};
 use crate::rows::extents::BlockName;
@@ -38,6 +40,7 @@ pub struct Rest<R> {
     start: u64,
     superblock: Superblock,
     root: Root,
+    rooms: Arc<Rooms>,
 }
 
 fn superblock_at<R: ReadAt>(source: &R, at: u64) -> Result<Superblock> {
@@ -131,10 +134,15 @@ impl<R: ReadAt> Rest<R> {
             statistics: crate::root::Statistics::default(),
             notes: Vec::new(),
         };
-        let mut rest = Self { source, start, superblock, root: none };
+        let mut rest = Self { source, start, superblock, root: none, rooms: Arc::default() };
         let plain = rest.page(&rest.superblock.root()?, &[])?;
         rest.root = Root::decode(&plain)?;
         Ok(rest)
+    }
+
+    /// From now on what is decoded goes to these rooms, if some of them wait.
+    pub fn use_rooms(&mut self, rooms: Arc<Rooms>) {
+        self.rooms = rooms;
     }
 
     /// The root page.
@@ -252,7 +260,7 @@ impl<R: ReadAt> Rest<R> {
     /// # Errors
     /// Whatever reading meets.
     pub fn block(&self, name: BlockName, row: &BlockRow, base: &[u8]) -> Result<Vec<u8>> {
-        row.open(self.stored_block(name, row)?, base)
+        row.open_in(self.stored_block(name, row)?, base, &self.rooms)
     }
 
     /// The form of a block that is told in words; `base` is that of the block that has its words.
@@ -260,7 +268,7 @@ impl<R: ReadAt> Rest<R> {
     /// # Errors
     /// Whatever reading meets.
     pub fn form(&self, name: BlockName, row: &BlockRow, base: &[u8]) -> Result<Vec<u8>> {
-        row.open_form(self.stored_block(name, row)?, base)
+        row.open_form(self.stored_block(name, row)?, base, &self.rooms)
     }
 
     /// The first `len` bytes of such a form, or all of them where the codec cannot stop early.
@@ -333,9 +341,10 @@ impl<R: ReadAt> Rest<R> {
             loaded: Vec::new(),
             taken: 0,
         };
-        let mut bytes = vec![0; len];
-        let done = row.codec.decode_head(&mut units, base, whole, &mut bytes).transpose()?;
-        Ok(done.map(|()| bytes))
+        self.rooms.lend(row.codec.head_room(len, whole), |plain| {
+            let done = row.codec.decode_head(&mut units, base, len, whole, plain);
+            done.transpose().map(|done| done.map(|()| plain[..len].to_vec()))
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 //! was checked on its way in, and hangs together: a reference that leads nowhere is damage, never a
 //! panic or a wrong answer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -12,7 +12,7 @@ use esker::{Attr, Ino, Kind};
 use esker_stone::ahead::Streams;
 use esker_stone::cache::{Cache, Kept, Key, What, locked};
 use esker_stone::key::{self, kind};
-use esker_stone::limits::{LEVELS_MAX, UNIT_LEN};
+use esker_stone::limits::{BLOCK_LEN_MAX, LEVELS_MAX, UNIT_LEN};
 use esker_stone::root::{Root, Top};
 use esker_stone::rows::blocks::{BlockRow, Blocks, ORIGIN_SEGMENT_MASK};
 use esker_stone::rows::extents::{BlockName, Content, Extents, Piece, Place};
@@ -20,6 +20,7 @@ use esker_stone::rows::inodes::Inodes;
 use esker_stone::rows::names::Names;
 use esker_stone::rows::pages::Inner;
 use esker_stone::rows::xattrs::Xattrs;
+use esker_stone::superblock::DATA;
 use esker_stone::tree::{Found, Pages};
 use esker_stone::{Damage, Error, PageRef, ReadAt, Recipe, Rest, Result, Start, Unsupported, hash};
 
@@ -28,6 +29,8 @@ pub type Source = Box<dyn ReadAt>;
 
 /// Most damaged places of an image that are told: who wants to know more checks it.
 const TOLD_MAX: usize = 1000;
+/// Blocks that are looked at for their bases.
+const BASES_LOOK: u32 = 4096;
 /// Least bytes that a block is decoded to at a time.
 const HEAD_LEN: usize = 256 * 1024;
 
@@ -48,10 +51,17 @@ type Teller = Box<dyn Fn(&str) + Send + Sync>;
 struct Watch {
     /// The block that was used last, and one more; 0: none.
     last: AtomicU64,
+    /// The base that was decoded last, and one more; 0: none.
+    base: AtomicU64,
     streams: Mutex<Streams>,
     teller: OnceLock<Teller>,
     /// What was told.
     told: Mutex<BTreeSet<(u64, u64)>>,
+}
+
+/// A block as a number that is not 0.
+fn mark(name: BlockName) -> u64 {
+    name.segment.wrapping_shl(33) ^ (u64::from(name.slot) + 1)
 }
 
 /// A page taken apart.
@@ -128,7 +138,7 @@ impl Image {
     ///
     /// # Errors
     /// `Unsupported` for a base that is missing or is another one.
-    pub fn with(rest: Rest<Source>, bases: Vec<Arc<Self>>, cache: Arc<Cache>) -> Result<Self> {
+    pub fn with(mut rest: Rest<Source>, bases: Vec<Arc<Self>>, cache: Arc<Cache>) -> Result<Self> {
         for (index, wanted) in rest.root().bases.iter().enumerate() {
             let right = bases.get(index).is_some_and(|base| base.name() == wanted.name);
             if !right {
@@ -136,6 +146,7 @@ impl Image {
             }
         }
         let number = cache.number();
+        rest.use_rooms(Arc::clone(cache.rooms()));
         Ok(Self { rest: Arc::new(rest), bases: bases.into(), cache, number, watch: Arc::default() })
     }
 
@@ -474,10 +485,45 @@ impl Image {
         Ok(())
     }
 
+    /// A base is wanted that is not here. Whoever wants two of them will want others: where all of them take little of
+    /// the cache, they are decoded meanwhile, or each of them would be waited for by itself.
+    pub(super) fn watch_base(&self, name: BlockName) {
+        let Some(readers) = self.cache.readers() else { return };
+        let mark = mark(name);
+        let last = self.watch.base.swap(mark, Ordering::Relaxed);
+        if last != 0 && last != mark {
+            let image = self.handle();
+            readers.ask(Box::new(move || image.load_bases()));
+        }
+    }
+
+    /// Decodes what blocks of this image have as their base, if all of that fits into a quarter of the cache.
+    fn load_bases(&self) {
+        let (mut bases, mut room) = (BTreeMap::new(), self.cache.limit() / 4);
+        for slot in 0..BASES_LOOK {
+            let Ok(row) = self.block_row(BlockName { segment: DATA, slot }) else { break };
+            let Some(base) = row.base.filter(|base| base.segment == DATA) else { continue };
+            if bases.contains_key(&base.slot) {
+                continue;
+            }
+            let Ok(own) = self.block_row(base) else { continue };
+            let Some(left) = room.checked_sub(own.plain as usize) else { return };
+            room = left;
+            bases.insert(base.slot, own);
+        }
+        for (slot, row) in bases {
+            let name = BlockName { segment: DATA, slot };
+            let _ = match row.words {
+                0 => self.load_block(name, row.plain as usize).map(drop),
+                _ => self.load_form(name, &row),
+            };
+        }
+    }
+
     /// A block is used: those that are likely to be next are decoded meanwhile.
     fn watch(&self, name: BlockName) {
         let Some(readers) = self.cache.readers() else { return };
-        let mark = name.segment.wrapping_shl(33) ^ (u64::from(name.slot) + 1);
+        let mark = mark(name);
         if self.watch.last.swap(mark, Ordering::Relaxed) == mark {
             return;
         }
@@ -512,6 +558,7 @@ impl Image {
         let load = |known: Option<Arc<Vec<u8>>>| {
             let row = self.block_row(name)?;
             let whole = row.plain as usize;
+            self.make_room(whole);
             if end > whole {
                 return Err(Damage::Reference.into());
             }
@@ -525,6 +572,15 @@ impl Image {
             whole_or_head(known.is_some(), end, whole, read)
         };
         self.cache.get(key, |plain: &Vec<u8>| plain.len() >= end, load)
+    }
+
+    /// Something `whole` bytes long is about to be decoded, or its beginning: if it is one of the long ones, those
+    /// behind it will find room.
+    pub(super) fn make_room(&self, whole: usize) {
+        let len = self.root().statistics.block_len.min(BLOCK_LEN_MAX as u64) as usize;
+        if whole > len / 5 * 4 {
+            self.cache.make_room(len);
+        }
     }
 
     /// All plain bytes of a block, as they are read without a cache.
@@ -583,6 +639,9 @@ impl Image {
             return Err(Damage::Undecodable.into());
         }
         // It is read for many others: it says nothing about what is next.
+        if !self.cache.holds(&origin.block_key(own, What::Block)) {
+            origin.watch_base(own);
+        }
         let block = origin.load_block(own, base_row.plain as usize);
         block
             .inspect_err(|error| origin.tell(own.segment, own.slot.into(), "block", error))

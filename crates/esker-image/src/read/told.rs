@@ -82,6 +82,9 @@ impl Image {
         if base.words == 0 {
             return Err(Damage::Undecodable.into());
         }
+        if !self.cache().holds(&origin.block_key(name, What::Words)) {
+            origin.watch_base(name);
+        }
         let words = origin.words(name, &base, base.words as usize);
         words
             .inspect_err(|error| origin.tell(name.segment, name.slot.into(), "block", error))
@@ -91,6 +94,7 @@ impl Image {
     /// The words of a block that has its own, and its form up to `end` at least.
     fn words(&self, name: BlockName, row: &BlockRow, end: usize) -> Result<Arc<Words>> {
         let load = |known: Option<_>| {
+            self.make_room(row.words as usize);
             let read = |len| self.rest().form_head(name, row, &[], len);
             Words::parse(whole_or_head(known.is_some(), end, row.words as usize, read)?)
         };
@@ -107,6 +111,7 @@ impl Image {
         end: usize,
     ) -> Result<Arc<Vec<u8>>> {
         let load = |known: Option<_>| {
+            self.make_room(row.words as usize);
             let read = |len| self.rest().form_head(name, row, words.form(), len);
             whole_or_head(known.is_some(), end, row.words as usize, read)
         };

@@ -38,6 +38,7 @@ impl Coding for Brotli {
         stored: &mut dyn Read,
         _: &[u8],
         _: usize,
+        _: usize,
         plain: &mut [u8],
     ) -> Option<Result<()>> {
         Some(first(Decompressor::new(stored, FEED), plain))

@@ -25,6 +25,7 @@ impl Coding for Lz4 {
         _: &mut dyn Read,
         _: &[u8],
         _: usize,
+        _: usize,
         _: &mut [u8],
     ) -> Option<Result<()>> {
         // It decodes at memory speed: beginning in the middle would gain nothing.

@@ -57,14 +57,21 @@ trait Coding {
     fn decode(&self, stored: &[u8], base: &[u8], plain: &mut [u8]) -> Result<()>;
 
     /// Fills `plain` with the first bytes of what was encoded, `whole` long, reading no more of
-    /// `stored` than it must; `None` if the codec can only decode everything.
+    /// `stored` than it must; `None` if the codec can only decode everything. `plain` has as much
+    /// room as `head_room` says, of which only the first `len` bytes are filled for certain.
     fn decode_head(
         &self,
         stored: &mut dyn Read,
         base: &[u8],
+        len: usize,
         whole: usize,
         plain: &mut [u8],
     ) -> Option<Result<()>>;
+
+    /// How much room decoding the first `len` bytes of `whole` needs.
+    fn head_room(&self, len: usize, _: usize) -> usize {
+        len
+    }
 
     /// Bytes that encoding so much takes, in about.
     fn encoding_memory(&self, level: i32, len: usize) -> u64;
@@ -94,6 +101,7 @@ impl Coding for Plain {
         &self,
         stored: &mut dyn Read,
         _: &[u8],
+        _: usize,
         _: usize,
         plain: &mut [u8],
     ) -> Option<Result<()>> {
@@ -216,18 +224,25 @@ impl Codec {
         self.coding().decode(stored, base, plain)
     }
 
-    /// Fills `plain` with the first bytes of `whole`; `None` if only everything can be decoded.
+    /// How much room decoding the first `len` bytes of `whole` needs.
+    pub(crate) fn head_room(self, len: usize, whole: usize) -> usize {
+        self.coding().head_room(len, whole)
+    }
+
+    /// Fills `plain`, which has that much room, with the first `len` bytes of `whole`; `None` if only everything can be
+    /// decoded.
     pub(crate) fn decode_head(
         self,
         stored: &mut dyn Read,
         base: &[u8],
+        len: usize,
         whole: usize,
         plain: &mut [u8],
     ) -> Option<Result<()>> {
         if !base.is_empty() && !self.takes_base() {
             return Some(Err(Damage::Undecodable.into()));
         }
-        self.coding().decode_head(stored, base, whole, plain)
+        self.coding().decode_head(stored, base, len, whole, plain)
     }
 }
 

@@ -36,6 +36,7 @@ impl Coding for Xz {
         &self,
         stored: &mut dyn Read,
         _: &[u8],
+        _: usize,
         whole: usize,
         plain: &mut [u8],
     ) -> Option<Result<()>> {

@@ -200,10 +200,16 @@ impl Coding for Zstd {
         &self,
         stored: &mut dyn Read,
         base: &[u8],
+        len: usize,
         _: usize,
         plain: &mut [u8],
     ) -> Option<Result<()>> {
-        Some(head(stored, base, plain))
+        Some(head(stored, base, len, plain))
+    }
+
+    fn head_room(&self, _: usize, whole: usize) -> usize {
+        // Where a frame says how long it is, the library wants room for all of it; what is not filled is not touched.
+        whole
     }
 
     fn encoding_memory(&self, level: i32, len: usize) -> u64 {
@@ -224,21 +230,23 @@ impl Coding for Zstd {
     }
 }
 
-fn head(stored: &mut dyn Read, base: &[u8], plain: &mut [u8]) -> Result<()> {
+/// Fills the first `len` bytes, right where they stay. What is fed at a time is what the library asks for: no more of
+/// the frame is decoded than that takes.
+fn head(stored: &mut dyn Read, base: &[u8], len: usize, plain: &mut [u8]) -> Result<()> {
     let mut context = decoder()?;
+    context.set_parameter(DParameter::StableOutBuffer(true)).map_err(refused)?;
     if !base.is_empty() {
         context.ref_prefix(base).map_err(refused)?;
     }
     let mut feed = vec![0; FEED];
-    let (mut from, mut to) = (0, 0);
-    let len = plain.len();
+    let (mut from, mut to, mut wanted) = (0, 0, 1);
     let mut out = OutBuffer::around(plain);
     while out.pos() < len {
         if from == to {
             to = stored.read(&mut feed).map_err(|error| undecodable(&error))?;
             from = 0;
         }
-        let mut input = InBuffer::around(&feed[from..to]);
+        let mut input = InBuffer::around(&feed[from..to.min(from + wanted)]);
         let before = out.pos();
         let left = context
             .decompress_stream(&mut out, &mut input)
@@ -249,6 +257,7 @@ fn head(stored: &mut dyn Read, base: &[u8], plain: &mut [u8]) -> Result<()> {
         if out.pos() < len && (left == 0 || (to == 0 && stuck)) {
             return Err(Damage::Undecodable.into());
         }
+        wanted = left.max(1);
     }
     let _ = context.reset(ResetDirective::SessionOnly);
     Ok(())

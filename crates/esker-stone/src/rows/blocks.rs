@@ -10,6 +10,7 @@ use crate::error::{Damage, Result};
 use crate::group::{Group, GroupWriter, Measure};
 use crate::key::kind;
 use crate::limits::{BLOCK_LEN_MAX, BLOCK_STORED_LEN_MAX, RECIPE_LEN_MAX, SECTION_LEN, UNIT_LEN};
+use crate::rooms::Rooms;
 use crate::transform::Transform;
 
 const SLOT: u8 = 1;
@@ -166,10 +167,18 @@ impl BlockRow {
     /// # Errors
     /// `Undecodable`, also for one that is made by a recipe, or is told in words.
     pub fn open(&self, stored: Vec<u8>, base: &[u8]) -> Result<Vec<u8>> {
+        self.open_in(stored, base, &Rooms::none())
+    }
+
+    /// The same, in a room that waits.
+    ///
+    /// # Errors
+    /// `Undecodable`, also for one that is made by a recipe, or is told in words.
+    pub fn open_in(&self, stored: Vec<u8>, base: &[u8], rooms: &Rooms) -> Result<Vec<u8>> {
         if self.recipe > 0 || self.words > 0 {
             return Err(Damage::Undecodable.into());
         }
-        self.decode(stored, base, self.plain)
+        self.decode(stored, base, self.plain, rooms)
     }
 
     /// The recipe of a block of which these are the stored bytes, checked.
@@ -177,22 +186,22 @@ impl BlockRow {
     /// # Errors
     /// `Undecodable`.
     pub fn open_recipe(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
-        self.decode(stored, &[], self.recipe)
+        self.decode(stored, &[], self.recipe, &Rooms::none())
     }
 
     /// The form in words of a block of which these are the stored bytes, checked.
     ///
     /// # Errors
     /// `Undecodable`.
-    pub fn open_form(&self, stored: Vec<u8>, base: &[u8]) -> Result<Vec<u8>> {
-        self.decode(stored, base, self.words)
+    pub fn open_form(&self, stored: Vec<u8>, base: &[u8], rooms: &Rooms) -> Result<Vec<u8>> {
+        self.decode(stored, base, self.words, rooms)
     }
 
-    fn decode(&self, stored: Vec<u8>, base: &[u8], len: u32) -> Result<Vec<u8>> {
+    fn decode(&self, stored: Vec<u8>, base: &[u8], len: u32, rooms: &Rooms) -> Result<Vec<u8>> {
         let mut plain = match self.codec {
             Codec::None if self.stored == len => stored,
             codec => {
-                let mut plain = vec![0; len as usize];
+                let mut plain = rooms.take(len as usize);
                 codec.decode(&stored, base, &mut plain)?;
                 plain
             }

@@ -46,6 +46,7 @@ impl Coding for Jpeg {
         &self,
         stored: &mut dyn Read,
         _: &[u8],
+        _: usize,
         whole: usize,
         plain: &mut [u8],
     ) -> Option<Result<()>> {

@@ -153,6 +153,7 @@ impl Coding for Pcm {
         &self,
         stored: &mut dyn Read,
         _: &[u8],
+        _: usize,
         whole: usize,
         plain: &mut [u8],
     ) -> Option<Result<()>> {
@@ -229,7 +230,7 @@ mod tests {
                 for head in [0, 1, plain.len() / 3, plain.len() - 1] {
                     let mut from = &stored[..];
                     let mut made = vec![0; head];
-                    Pcm.decode_head(&mut from, &[], plain.len(), &mut made).unwrap().unwrap();
+                    Pcm.decode_head(&mut from, &[], head, plain.len(), &mut made).unwrap().unwrap();
                     assert!(made == plain[..head], "{shape:?}: {head}");
                 }
             }
