@@ -159,9 +159,17 @@ fn above<L: View>(
     Ok((fs, size))
 }
 
+/// Whether it was packed when files were born, as the root directory tells: where it was not, each would be said to be
+/// born when it was written last.
+fn has_births(image: &Image) -> bool {
+    let root = image.attributes(Ino::ROOT).ok().flatten();
+    root.is_some_and(|root| root.btime != root.mtime)
+}
+
 /// How an image is mounted: it never changes, and the kernel may believe what it was told for as long as it likes.
-pub fn as_image(path: &Path, options: &Options) -> Options {
+pub fn as_image(path: &Path, image: &Image, options: &Options) -> Options {
     let mut options = named(path, options);
+    options.mount.no_births = !has_births(image);
     let for_ever = Duration::from_secs(u32::MAX.into());
     options.mount.read_only = true;
     options.mount.no_atime = true;

@@ -152,8 +152,9 @@ fn prepare<'a>(home: &'a HomePlan<'a>, images: &'a Images<'a>) -> Outcome<Ready<
             Box::new(move |dir| {
                 let size = image.rest().superblock().size;
                 let about = json!({ "size": size, "image": path.to_string_lossy() });
+                let options = homes::as_image(path, &image, options);
                 let fs = Arc::new(Fs::new(ReadOnly(image), SystemClock));
-                attach(fs, dir, &homes::as_image(path, options), about)
+                attach(fs, dir, &options, about)
             })
         }
         HomePlan::Profiled(path, file) => profiled(path, file, images)?,
@@ -196,8 +197,8 @@ fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outco
     Ok(Box::new(move |dir| {
         let size = image.rest().superblock().size;
         let about = json!({ "size": size, "image": path.to_string_lossy() });
+        let options = homes::as_image(path, &image, images.options);
         let fs = Arc::new(Fs::new(ReadOnly(Profiled::new(image)), SystemClock));
-        let options = homes::as_image(path, images.options);
         let attached = attach(Arc::clone(&fs), dir, &options, about)?;
         let finish: Finish = Arc::new(move || {
             let written = fs.store().0.write(&file);

@@ -2,15 +2,17 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::thread::sleep;
 use std::time::Duration;
 
 use common::picture::picture;
 use common::rich::rich_tree;
-use common::{ESKER, Scratch, can_mount, done, errors, esker, refused, text, within_seconds};
+use common::{ESKER, Scratch, can_mount, done, errors, esker, refused, text};
 use esker_stone::Superblock;
 use esker_stone::superblock::BRANCHES;
 
@@ -341,26 +343,6 @@ fn a_full_disk_leaves_the_old_output() {
 }
 
 #[test]
-fn packing_that_is_killed_leaves_nothing() {
-    let scratch = Scratch::new();
-    let tree = scratch.dir("tree");
-    // Bytes that take long: what nothing shrinks would be stored at once.
-    let word = |n: u32| (n.wrapping_mul(0x9e37_79b9) & 0x3f3f_3f3f).to_le_bytes();
-    fs::write(tree.join("large"), (0..2_000_000).flat_map(word).collect::<Vec<u8>>()).unwrap();
-    let out = scratch.dir("out");
-    let image = out.join("x.esker");
-    for millis in [1, 20, 100] {
-        let mut packing = Command::new(ESKER);
-        packing.args(["pack", text(&tree), "-o", text(&image), "-l", "9", "--memory", "4G"]);
-        let mut packing = packing.stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(millis));
-        packing.kill().unwrap();
-        packing.wait().unwrap();
-        assert_eq!(fs::read_dir(&out).unwrap().count(), 0, "after {millis} ms");
-    }
-}
-
-#[test]
 fn what_is_no_image_is_refused_by_name() {
     let scratch = Scratch::new();
     let tree = small_tree(&scratch);
@@ -650,7 +632,7 @@ fn a_file_that_changes_while_it_is_packed_is_named() {
             let mut log = fs::File::options().append(true).open(&log).unwrap();
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 log.write_all(b"more\n").unwrap();
-                std::thread::sleep(Duration::from_millis(1));
+                sleep(Duration::from_millis(1));
             }
         });
         let output = esker(["pack", text(&tree), "-o", text(&image), "-l", "1"]);
@@ -686,25 +668,39 @@ fn files_of_an_image_need_no_opening() {
     };
     assert!(count("read") >= 3, "{stats}");
     assert_eq!((count("open"), count("release")), (1, 0), "{stats}");
+    assert!(count("getattr") < 5, "statx(2) is answered by what a listing told: {stats}");
     done(&esker(["umount", text(&dir)]));
 }
 
+/// Files of an image say when they were born if that was packed, and nothing instead of another time if it was not.
 #[test]
-fn an_image_behind_a_script_is_mounted() {
+fn files_of_an_image_are_born_where_it_was_packed() {
     if !can_mount() {
         return;
     }
     let scratch = Scratch::new();
-    let tree = small_tree(&scratch);
-    let image = scratch.path("x.esker");
-    pack(&tree, &image, &[]);
-    let script = b"#!/bin/sh\necho an image follows\nexit\n".to_vec();
-    let both = scratch.file("both", &[script, fs::read(&image).unwrap()].concat());
-    let dir = scratch.dir("m");
-    done(&esker(["mount", text(&both), text(&dir), "-o", "cache=1M"]));
-    same(&tree, &dir);
-    done(&esker(["umount", text(&dir)]));
-    assert!(within_seconds(|| !common::is_mounted(&dir)));
+    let (volume, image, dir) = (scratch.path("x.vol"), scratch.path("x.esker"), scratch.dir("m"));
+    let with_mount = |what: &Path, work: &dyn Fn()| {
+        done(&esker(["mount", text(what), text(&dir)]));
+        work();
+        done(&esker(["umount", text(&dir)]));
+    };
+    let born = || dir.join("file").symlink_metadata().unwrap().created().ok();
+    done(&esker(["mkfs", "--size", "16M", text(&volume)]));
+    let first = Cell::new(None);
+    with_mount(&volume, &|| {
+        fs::write(dir.join("file"), "bytes").unwrap();
+        sleep(Duration::from_millis(20));
+        fs::write(dir.join("file"), "others").unwrap();
+        fs::write(dir.join("second"), "bytes").unwrap();
+        first.set(born());
+    });
+    assert!(first.get().is_some(), "a volume knows it");
+    for (words, births) in [(&["--all-times"][..], first.get()), (&[], None)] {
+        pack(&volume, &image, words);
+        with_mount(&image, &|| assert_eq!(born(), births));
+        fs::remove_file(&image).unwrap();
+    }
 }
 
 #[test]

@@ -156,3 +156,19 @@ fn damage_is_named_once_and_costs_what_it_hits() {
     assert_eq!(told.lines().count(), 1, "{told}");
     assert!(told.contains("tree.esker: block ") && told.contains("cannot be read"), "{told}");
 }
+
+#[test]
+fn an_image_behind_a_script_is_mounted() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (tree, image) = packed(&scratch, "tree", 7, &[]);
+    let script = b"#!/bin/sh\necho an image follows\nexit\n".to_vec();
+    let both = scratch.file("both", &[script, fs::read(&image).unwrap()].concat());
+    let dir = scratch.dir("m");
+    done(&esker(["mount", text(&both), text(&dir), "-o", "cache=1M"]));
+    assert_eq!(picture(&tree), picture(&dir));
+    done(&esker(["umount", text(&dir)]));
+    assert!(within_seconds(|| !is_mounted(&dir)));
+}

@@ -21,7 +21,7 @@ use crate::failure::{Exit, Failure, Outcome, said, shown};
 What packs (--with; what is not installed is left out and told):
   esker[:LEVEL[,OPTION...]]  an image of ours, with further options of `esker pack`
   squashfs[:LEVEL]           mksquashfs, zstd in blocks of 1 MiB
-  erofs                      mkfs.erofs, lzma in clusters of 1 MiB
+  erofs[:CODEC]              mkfs.erofs, lzma (or lz4hc, lz4, deflate, zstd) in clusters of 1 MiB
   zstd:LEVEL                 tar | zstd, two threads; nothing to mount
   zstd-long:LEVEL            the same with a window of 2 GiB
   xz:LEVEL[e]                tar | xz

@@ -51,6 +51,8 @@ pub struct MountOptions {
     pub waits: bool,
     /// What is mounted never changes: reading a file needs no request to open it, and none to close it.
     pub frozen: bool,
+    /// What is mounted does not say when files were born: nobody needs to ask for it.
+    pub no_births: bool,
     /// How requests come.
     pub way: Way,
     /// `max_background=N`: requests under way that nobody waits for.
@@ -81,6 +83,7 @@ impl Default for MountOptions {
             threads: None,
             waits: false,
             frozen: false,
+            no_births: false,
             way: Way::Auto,
             background_max: terms.background_max,
             timeouts: Timeouts::default(),
@@ -233,6 +236,7 @@ impl MountOptions {
             atime: !(self.no_atime || self.read_only),
             writeback: self.writeback,
             frozen: self.frozen,
+            no_births: self.no_births,
         }
     }
 

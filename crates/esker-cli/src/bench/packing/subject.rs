@@ -9,7 +9,10 @@ use crate::failure::{Exit, Failure, Outcome, shown};
 
 /// The level of `esker pack` where none is named is its own.
 const OPTIONS: &str =
-    "esker[:LEVEL[,OPTION...]] squashfs[:LEVEL] erofs zstd:LEVEL zstd-long:LEVEL xz:LEVEL";
+    "esker[:LEVEL[,OPTION...]] squashfs[:LEVEL] erofs[:CODEC] zstd:LEVEL zstd-long:LEVEL xz:LEVEL";
+
+/// What `mkfs.erofs` compresses with: each of its versions has some of them.
+const EROFS_CODECS: [&str; 5] = ["lzma", "lz4hc", "lz4", "deflate", "zstd"];
 
 /// Something that packs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +21,8 @@ pub enum Subject {
     Esker(Vec<String>),
     /// `mksquashfs`, zstd of this level in blocks of 1 MiB.
     Squashfs(u32),
-    /// `mkfs.erofs`, lzma in clusters of 1 MiB.
-    Erofs,
+    /// `mkfs.erofs` with a codec of its, in clusters of 1 MiB.
+    Erofs(String),
     /// `tar | zstd`, two threads; with a window of 2 GiB where `long`.
     Zstd { level: u32, long: bool },
     /// `tar | xz`, of so many and perhaps `e`.
@@ -38,7 +41,8 @@ impl Subject {
             "esker" => Ok(Self::Esker(own_words(rest))),
             "squashfs" if rest.is_empty() => Ok(Self::Squashfs(15)),
             "squashfs" => level(22).map(Self::Squashfs),
-            "erofs" if rest.is_empty() => Ok(Self::Erofs),
+            "erofs" if rest.is_empty() => Ok(Self::Erofs(EROFS_CODECS[0].to_owned())),
+            "erofs" if EROFS_CODECS.contains(&rest) => Ok(Self::Erofs(rest.to_owned())),
             "zstd" => Ok(Self::Zstd { level: level(22)?, long: false }),
             "zstd-long" => Ok(Self::Zstd { level: level(22)?, long: true }),
             "xz" if is_xz_level(rest) => Ok(Self::Xz(rest.to_owned())),
@@ -50,7 +54,10 @@ impl Subject {
     pub fn usual() -> Vec<Self> {
         let levels = (0..=9).map(|level| Self::Esker(own_words(&level.to_string())));
         let zstd = [(3, false), (19, true)].map(|(level, long)| Self::Zstd { level, long });
-        levels.chain([Self::Squashfs(15), Self::Erofs]).chain(zstd).collect()
+        levels
+            .chain([Self::Squashfs(15), Self::Erofs(EROFS_CODECS[0].to_owned())])
+            .chain(zstd)
+            .collect()
     }
 
     /// The program that must be there.
@@ -58,7 +65,7 @@ impl Subject {
         match self {
             Self::Esker(_) => None,
             Self::Squashfs(_) => Some("mksquashfs"),
-            Self::Erofs => Some("mkfs.erofs"),
+            Self::Erofs(_) => Some("mkfs.erofs"),
             Self::Zstd { .. } => Some("zstd"),
             Self::Xz(_) => Some("xz"),
         }
@@ -80,7 +87,10 @@ impl Subject {
                 all(&[&"mksquashfs", &tree, &file, &"-comp", &"zstd", &"-Xcompression-level"]);
                 all(&[&level, &"-b", &"1M", &"-no-progress", &"-noappend"]);
             }
-            Self::Erofs => all(&[&"mkfs.erofs", &"-zlzma,9", &"-C1048576", &file, &tree]),
+            Self::Erofs(codec) => {
+                let codec = format!("-z{codec}");
+                all(&[&"mkfs.erofs", &codec, &"-C1048576", &file, &tree]);
+            }
             Self::Zstd { level, long } => {
                 let ultra = if *level > 19 { "--ultra" } else { "" };
                 let long = if *long { "--long=31" } else { "" };
@@ -101,7 +111,7 @@ impl Subject {
         match self {
             Self::Esker(_) => Some(Spec::Image(file, format!("cache={cache}"))),
             Self::Squashfs(_) => Some(Spec::Packed("squashfs", file)),
-            Self::Erofs => Some(Spec::Packed("erofs", file)),
+            Self::Erofs(_) => Some(Spec::Packed("erofs", file)),
             Self::Zstd { .. } | Self::Xz(_) => None,
         }
     }
@@ -152,7 +162,7 @@ impl fmt::Display for Subject {
                 words.iter().try_for_each(|word| write!(f, " {word}"))
             }
             Self::Squashfs(level) => write!(f, "squashfs zstd {level}"),
-            Self::Erofs => f.write_str("erofs lzma"),
+            Self::Erofs(codec) => write!(f, "erofs {codec}"),
             Self::Zstd { level, long: false } => write!(f, "tar, zstd -{level}"),
             Self::Zstd { level, long: true } => write!(f, "tar, zstd -{level} --long=31"),
             Self::Xz(level) => write!(f, "tar, xz -{level}"),
@@ -171,6 +181,8 @@ mod tests {
         assert_eq!(shown("esker:6,--block-size,2M"), "esker -l 6 --block-size 2M");
         assert_eq!(shown("squashfs"), "squashfs zstd 15");
         assert_eq!(shown("zstd-long:19"), "tar, zstd -19 --long=31");
+        assert_eq!(shown("erofs"), "erofs lzma");
+        assert_eq!(shown("erofs:lz4hc"), "erofs lz4hc");
         assert_eq!(shown("xz:9e"), "tar, xz -9e");
         for word in ["", "zip", "zstd", "zstd:23", "xz:10", "xz:", "erofs:1", "squashfs:x"] {
             assert_eq!(Subject::parse(word).unwrap_err().exit, Exit::Usage, "{word}");
