@@ -91,6 +91,9 @@ pub const RECENT_LEN: usize = 64 << 20;
 pub const RECENT_LEN_MIN: usize = 256 << 10;
 /// Bytes of a volume from which on that is so; smaller ones have less in proportion.
 pub const RECENT_SCALE: u64 = 2 << 30;
+/// Commits behind the root, those that are being settled among them, about: opening reads each of them. The more there
+/// are, the fewer tables are written anew for short ones.
+pub const COMMITS_MAX: u64 = 16 << 10;
 
 const _: () = assert!(SUPERBLOCKS_MAX * SUPERBLOCK_STEP <= 2 * SEGMENT_LEN_MIN);
 const _: () = assert!((PART_LEN + 2 * ROWS_PAGE_LEN) as u64 <= ASTRAY_LEN);

@@ -18,6 +18,7 @@ use crate::choose::behind;
 use crate::counts::Count;
 use crate::device::{Buffer, Device, Fault, Stream};
 use crate::error::{Damage, Error, Result};
+use crate::limits::COMMITS_MAX;
 use crate::log::{Log, Round};
 use crate::merge::{Fresh, Range, leaves, rows};
 use crate::parity::{PART_MAX, parity, parity_len};
@@ -438,7 +439,11 @@ impl<D: Device> Volume<D> {
                 let came = (2 * state.recent.bytes()).saturating_mul(all);
                 let long = log.since.len().saturating_sub(1 + round.since) * all;
                 let log_max = share.min(part).max(2);
-                tight || came > done.saturating_mul(self.recent_len) || long > done * log_max
+                let many = 2 * log.sequence.saturating_sub(round.begin.sequence) * all as u64;
+                tight
+                    || came > done.saturating_mul(self.recent_len)
+                    || long > done * log_max
+                    || many > done as u64 * COMMITS_MAX
             }
             None => {
                 let full = 2 * state.recent.bytes() >= self.recent_len && !state.recent.is_empty();
@@ -446,9 +451,10 @@ impl<D: Device> Volume<D> {
                 // nothing.
                 let dead = self.dead_in_log(log, &segments);
                 let long = log.since.len() > share.max(2) || dead > part as u64 * self.filled();
+                let commits = log.sequence.saturating_sub(log.superblock.sequence);
                 // What is idle becomes free with the second superblock from now.
                 let more = !state.recent.is_empty() || !log.idle.is_empty();
-                more && ((rounds == 0 && (full || long)) || tight)
+                more && ((rounds == 0 && (full || long || 2 * commits >= COMMITS_MAX)) || tight)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Look-ups in a volume that is old: what lies at rest is one layer, whatever was done to it, so that a name takes the
-//! pages of one way down, and its attributes those of another.
+//! pages of one way down, and its attributes those of another. And opening one: it reads so many commits at most,
+//! however many were synced and however little they said.
 //! `ESKER_CASES` says how many times as many names there are, and as many changes to them.
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use esker_proof::lying::ram::Ram;
 use esker_proof::world::inside::Checked as _;
 use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
+use esker_volume::limits::COMMITS_MAX;
 use esker_volume::{Volume, make};
 
 const DIRS: u64 = 100;
@@ -168,4 +170,29 @@ fn a_look_up_takes_the_pages_of_one_layer_however_old_a_volume_is() {
         assert!(aged[LOOKS / 2] <= new[LOOKS / 2], "{what}: more than when it was new");
     }
     assert_eq!(old.fs.store().findings(), [""; 0]);
+}
+
+#[test]
+fn opening_reads_so_many_commits_at_most() {
+    // So large that nothing else is ever full.
+    let shape = Shape { size: 1 << 30, segment_len: 4 << 20, recent_len: 16 << 20, ..SHAPE };
+    let device = Arc::new(Ram::new(shape.size as usize));
+    make(&device, &shape.making()).expect("a volume");
+    let fs = Fs::new(mount(&shape, Arc::clone(&device)).expect("it opens"), clock);
+    let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
+    let path = Name::parse(b"file").expect("a name");
+    let ino = fs.create(&Caller::ROOT, Ino::ROOT, path, new).expect("a file").ino;
+    for number in 0..COMMITS_MAX * 3 / 4 {
+        fs.write(ino, 0, &number.to_le_bytes(), false).expect("room");
+        fs.sync().expect("what was taken is written");
+    }
+    let commits = fs.store().volume().sequence();
+    assert!(commits > COMMITS_MAX * 3 / 4, "{commits} commits");
+    drop(fs);
+    let before = device.looked_at();
+    let volume = shape.open(&*device, false).expect("it opens");
+    let read = (device.looked_at() - before) / u64::from(shape.unit);
+    println!("{read} units of {commits} commits were read");
+    assert_eq!(volume.sequence(), commits);
+    assert!(read < COMMITS_MAX / 2, "{read} units");
 }
