@@ -53,7 +53,7 @@ trait Coding {
     /// Appends the coded form of `plain` to `stored`. `base` is empty, unless the codec takes one.
     fn encode(&self, level: i32, plain: &[u8], base: &[u8], stored: &mut Vec<u8>) -> Result<()>;
 
-    /// Fills `plain`, whose length is exactly that of what was encoded.
+    /// Fills `plain`, whose length is exactly that of what was encoded, whatever is in it.
     fn decode(&self, stored: &[u8], base: &[u8], plain: &mut [u8]) -> Result<()>;
 
     /// Fills `plain` with the first bytes of what was encoded, `whole` long, reading no more of

@@ -221,7 +221,7 @@ mod tests {
                 plain.extend(&[1, 2, 3, 4, 5][..shape.moment_len().min(6) - 1]);
                 let mut stored = Vec::new();
                 Pcm.encode(number.into(), &plain, &[], &mut stored).unwrap();
-                let mut made = vec![0; plain.len()];
+                let mut made = vec![0xee; plain.len()];
                 Pcm.decode(&stored, &[], &mut made).unwrap();
                 assert!(made == plain, "{shape:?}");
                 if moments == 9000 {
@@ -229,7 +229,7 @@ mod tests {
                 }
                 for head in [0, 1, plain.len() / 3, plain.len() - 1] {
                     let mut from = &stored[..];
-                    let mut made = vec![0; head];
+                    let mut made = vec![0xee; head];
                     Pcm.decode_head(&mut from, &[], head, plain.len(), &mut made).unwrap().unwrap();
                     assert!(made == plain[..head], "{shape:?}: {head}");
                 }
@@ -268,7 +268,7 @@ mod tests {
         let plain = tones(shape, 6000, 30);
         let mut stored = Vec::new();
         Pcm.encode(shape.number().into(), &plain, &[], &mut stored).unwrap();
-        let mut made = vec![0; plain.len()];
+        let mut made = vec![0xee; plain.len()];
         for at in (0..stored.len()).step_by(stored.len() / 150) {
             for wrong in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut hostile = stored.clone();
