@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use rustix::fs::{fdatasync, statvfs, syncfs};
+use rustix::fs::{fdatasync, fstatfs, statvfs, syncfs};
 
 use super::super::stop;
 use super::super::workloads::tree;
@@ -20,6 +20,8 @@ use super::mail::{self, Mail};
 use super::work::{Act, ROW, SYNCS, Work, writes};
 use crate::failure::shown;
 
+/// What statfs(2) says of a file system that a server serves.
+const FUSE_MAGIC: i64 = 0x6573_5546;
 /// Blocks of each thread's file of which some are synced by themselves.
 const SYNCED_BLOCKS: u64 = 1024;
 /// Names of a directory that are removed and made from one sync to the next.
@@ -128,7 +130,12 @@ impl Doer<'_> {
 
     fn sync(&mut self) -> io::Result<()> {
         self.syncs += 1;
-        Ok(syncfs(&self.root)?)
+        syncfs(&self.root)?;
+        // Linux before 6.18 does not tell a server of that: it is told here, and has nothing more to do if it was.
+        if fstatfs(&self.root)?.f_type == FUSE_MAGIC {
+            self.root.sync_all()?;
+        }
+        Ok(())
     }
 
     fn overwrite(&mut self, act: Act, blocks: u64) -> io::Result<()> {
@@ -211,8 +218,7 @@ impl Doer<'_> {
                     fs::remove_file(self.file(std::mem::replace(&mut there[at], number)))?;
                     File::create_new(self.file(number))?;
                     if number.is_multiple_of(NAMES_A_SYNC) {
-                        self.syncs += 1;
-                        syncfs(&self.root)?;
+                        self.sync()?;
                     }
                 }
             }
