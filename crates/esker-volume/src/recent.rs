@@ -206,10 +206,7 @@ impl Recent {
         }
         self.stored += stored(&delta);
         for row in delta.inodes {
-            self.strings += string(&row.inline);
-            let old = self.inodes.insert(row.ino, Some(row));
-            self.strings =
-                self.strings.saturating_sub(old.flatten().map_or(0, |old| string(&old.inline)));
+            self.put_inode(row.ino, Some(row));
         }
         for row in delta.names {
             let key = (row.dir, row.name.clone());
@@ -247,9 +244,7 @@ impl Recent {
         });
         match split.ok_or(Damage::Commit)? {
             (kind::INODE, ino, []) => {
-                let old = self.inodes.insert(ino, None);
-                self.strings =
-                    self.strings.saturating_sub(old.flatten().map_or(0, |old| string(&old.inline)));
+                self.put_inode(ino, None);
                 let had = self.extents.remove(&ino).map_or(0, |runs| runs.0.len());
                 self.runs = self.runs.saturating_sub(had);
                 let range = (ino, Vec::new())..(Ino(ino.0.saturating_add(1)), Vec::new());
@@ -267,32 +262,43 @@ impl Recent {
         Ok(())
     }
 
+    /// Strings of so many bytes are here no more.
+    fn forget(&mut self, bytes: usize) {
+        self.strings = self.strings.saturating_sub(bytes);
+    }
+
+    fn put_inode(&mut self, ino: Ino, row: Option<Inode>) {
+        let len = |row: Option<&Inode>| row.map_or(0, |row| string(&row.inline));
+        self.strings += len(row.as_ref());
+        let old = self.inodes.insert(ino, row).flatten();
+        self.forget(len(old.as_ref()));
+    }
+
     fn put_name(&mut self, key: (Ino, Vec<u8>), row: Option<Named>) {
         let len = string(&key.1);
         self.strings += len * (1 + usize::from(row.is_some()));
         if let Some(old) = self.names.insert(key, row) {
-            self.strings = self.strings.saturating_sub(len * (1 + usize::from(old.is_some())));
+            self.forget(len * (1 + usize::from(old.is_some())));
         }
     }
 
     fn put_place(&mut self, key: (Ino, u64), name: Option<Vec<u8>>) {
         self.strings += name.as_deref().map_or(0, string);
         let old = self.places.insert(key, name).flatten();
-        self.strings = self.strings.saturating_sub(old.as_deref().map_or(0, string));
+        self.forget(old.as_deref().map_or(0, string));
     }
 
     fn put_xattr(&mut self, key: (Ino, Vec<u8>), value: Option<Vec<u8>>) {
         let len = string(&key.1);
         self.strings += len + value.as_deref().map_or(0, string);
         if let Some(old) = self.xattrs.insert(key, value) {
-            self.strings = self.strings.saturating_sub(len + old.as_deref().map_or(0, string));
+            self.forget(len + old.as_deref().map_or(0, string));
         }
     }
 
     fn drop_xattr(&mut self, key: &(Ino, Vec<u8>)) {
         if let Some(old) = self.xattrs.remove(key) {
-            self.strings =
-                self.strings.saturating_sub(string(&key.1) + old.as_deref().map_or(0, string));
+            self.forget(string(&key.1) + old.as_deref().map_or(0, string));
         }
     }
 

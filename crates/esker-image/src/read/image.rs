@@ -485,10 +485,13 @@ impl Image {
         Ok(())
     }
 
-    /// A base is wanted that is not here. Whoever wants two of them will want others: where all of them take little of
-    /// the cache, they are decoded meanwhile, or each of them would be waited for by itself.
-    pub(super) fn watch_base(&self, name: BlockName) {
+    /// A base is wanted, and may not be here yet. Whoever wants two of them will want others: where all of them take
+    /// little of the cache, they are decoded meanwhile, or each of them would be waited for by itself.
+    pub(super) fn watch_base(&self, name: BlockName, what: What) {
         let Some(readers) = self.cache.readers() else { return };
+        if self.cache.holds(&self.block_key(name, what)) {
+            return;
+        }
         let mark = mark(name);
         let last = self.watch.base.swap(mark, Ordering::Relaxed);
         if last != 0 && last != mark {
@@ -639,9 +642,7 @@ impl Image {
             return Err(Damage::Undecodable.into());
         }
         // It is read for many others: it says nothing about what is next.
-        if !self.cache.holds(&origin.block_key(own, What::Block)) {
-            origin.watch_base(own);
-        }
+        origin.watch_base(own, What::Block);
         let block = origin.load_block(own, base_row.plain as usize);
         block
             .inspect_err(|error| origin.tell(own.segment, own.slot.into(), "block", error))

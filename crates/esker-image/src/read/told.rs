@@ -82,9 +82,7 @@ impl Image {
         if base.words == 0 {
             return Err(Damage::Undecodable.into());
         }
-        if !self.cache().holds(&origin.block_key(name, What::Words)) {
-            origin.watch_base(name);
-        }
+        origin.watch_base(name, What::Words);
         let words = origin.words(name, &base, base.words as usize);
         words
             .inspect_err(|error| origin.tell(name.segment, name.slot.into(), "block", error))
