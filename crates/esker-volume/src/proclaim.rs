@@ -6,7 +6,7 @@
 use crate::counts::Count;
 use crate::device::Device;
 use crate::error::Result;
-use crate::limits::SUPERBLOCK_STEP;
+use crate::limits::{CLOSED_COMMITS_MAX, SUPERBLOCK_STEP};
 use crate::log::Log;
 use crate::segments::Physical;
 use crate::superblock::Superblock;
@@ -105,8 +105,10 @@ impl<D: Device> Volume<D> {
             return Ok(());
         }
         self.discard_some(&mut log, u64::MAX);
-        if self.shape.copies > 1 {
-            // Rows have their parity in tables only. Where there is no room for that, the log has them.
+        let commits = log.sequence.saturating_sub(log.superblock.sequence);
+        if self.shape.copies > 1 || commits > CLOSED_COMMITS_MAX {
+            // Rows have their parity in tables only, and opening reads every commit that is not in them. Where there
+            // is no room for that, the log has them.
             let _ = self.settle_rest(&mut log);
         }
         if log.closed {

@@ -15,7 +15,7 @@ use esker_proof::lying::ram::Ram;
 use esker_proof::world::inside::Checked as _;
 use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
-use esker_volume::limits::COMMITS_MAX;
+use esker_volume::limits::{CLOSED_COMMITS_MAX, COMMITS_MAX};
 use esker_volume::{Volume, make};
 
 const DIRS: u64 = 100;
@@ -172,8 +172,8 @@ fn a_look_up_takes_the_pages_of_one_layer_however_old_a_volume_is() {
     assert_eq!(old.fs.store().findings(), [""; 0]);
 }
 
-#[test]
-fn opening_reads_so_many_commits_at_most() {
+/// Opens a volume on which one block was synced so often; how many units that reads.
+fn opened_after(syncs: u64, closed: bool) -> u64 {
     // So large that nothing else is ever full.
     let shape = Shape { size: 1 << 30, segment_len: 4 << 20, recent_len: 16 << 20, ..SHAPE };
     let device = Arc::new(Ram::new(shape.size as usize));
@@ -182,17 +182,35 @@ fn opening_reads_so_many_commits_at_most() {
     let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
     let path = Name::parse(b"file").expect("a name");
     let ino = fs.create(&Caller::ROOT, Ino::ROOT, path, new).expect("a file").ino;
-    for number in 0..COMMITS_MAX * 3 / 4 {
+    for number in 0..syncs {
         fs.write(ino, 0, &number.to_le_bytes(), false).expect("room");
         fs.sync().expect("what was taken is written");
     }
     let commits = fs.store().volume().sequence();
-    assert!(commits > COMMITS_MAX * 3 / 4, "{commits} commits");
+    assert!(commits > syncs, "{commits} commits");
+    if closed {
+        fs.store().volume().close().expect("it closes");
+    }
     drop(fs);
     let before = device.looked_at();
     let volume = shape.open(&*device, false).expect("it opens");
     let read = (device.looked_at() - before) / u64::from(shape.unit);
     println!("{read} units of {commits} commits were read");
     assert_eq!(volume.sequence(), commits);
+    read
+}
+
+#[test]
+fn opening_reads_so_many_commits_at_most() {
+    let read = opened_after(COMMITS_MAX * 3 / 4, false);
     assert!(read < COMMITS_MAX / 2, "{read} units");
+}
+
+#[test]
+fn opening_what_was_closed_reads_fewer() {
+    let (few, many) = (CLOSED_COMMITS_MAX / 2, CLOSED_COMMITS_MAX * 2);
+    let read = opened_after(few, true);
+    assert!(read > few, "{read} units: so few commits are not worth a table");
+    let read = opened_after(many, true);
+    assert!(read < few, "{read} units");
 }

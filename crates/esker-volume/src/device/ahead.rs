@@ -9,6 +9,9 @@ use std::ops::Range;
 const READERS: usize = 16;
 /// Bytes that may be left out, and still be the same reader.
 const SKIP_LEN: u64 = 64 << 10;
+/// Of what a reader came by it reads so much at least, as one part of this: who takes less picks what it needs, and
+/// needs little of what comes next.
+const READ_SHARE: u64 = 4;
 /// Bytes that are asked for at once.
 const AHEAD_MIN: u64 = 64 << 10;
 const AHEAD_MAX: u64 = 512 << 10;
@@ -19,6 +22,8 @@ struct Reader {
     begin: u64,
     /// Where it was read to.
     end: u64,
+    /// Bytes that it took of that.
+    read: u64,
     /// Where it was asked for to.
     asked: u64,
     /// When it read last.
@@ -43,11 +48,16 @@ impl Readers {
         if let Some(reader) = self.all.iter_mut().filter(follows).max_by_key(|one| one.end) {
             reader.used = clock;
             reader.end = reader.end.max(end);
+            reader.read += len;
             reader.asked = reader.asked.max(reader.end);
+            if reader.read * READ_SHARE < reader.end - reader.begin {
+                (reader.begin, reader.read) = (at, len);
+                return None;
+            }
             return reader.ahead();
         }
         let reader = self.all.iter_mut().min_by_key(|reader| reader.used)?;
-        *reader = Reader { begin: at, end, asked: end, used: clock };
+        *reader = Reader { begin: at, end, read: len, asked: end, used: clock };
         None
     }
 }
@@ -55,8 +65,7 @@ impl Readers {
 impl Reader {
     /// The next to ask for, when less than a quarter of what comes at once is left.
     fn ahead(&mut self) -> Option<Range<u64>> {
-        let read = self.end - self.begin;
-        let more = read.clamp(AHEAD_MIN, AHEAD_MAX);
+        let more = self.read.clamp(AHEAD_MIN, AHEAD_MAX);
         if self.asked - self.end > more / 4 {
             return None;
         }
@@ -89,6 +98,15 @@ mod tests {
         let mut readers = Readers::default();
         let far = SKIP_LEN + 8192;
         assert!((0..1000).rev().all(|number| readers.read(number * far, 4096).is_none()));
+    }
+
+    #[test]
+    fn who_picks_some_is_not_until_it_reads_on() {
+        let mut readers = Readers::default();
+        let far = SKIP_LEN / 2;
+        assert!((0..1000).all(|number| readers.read(number * far, 4096).is_none()));
+        let on = (1000 * far..).step_by(4096).take(20);
+        assert!(on.map(|at| readers.read(at, 4096)).any(|asked| asked.is_some()));
     }
 
     #[test]
