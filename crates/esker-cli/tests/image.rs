@@ -680,6 +680,7 @@ fn files_of_an_image_are_born_where_it_was_packed() {
     }
     let scratch = Scratch::new();
     let (volume, image, dir) = (scratch.path("x.vol"), scratch.path("x.esker"), scratch.dir("m"));
+    let tree = scratch.dir("tree");
     let with_mount = |what: &Path, work: &dyn Fn()| {
         done(&esker(["mount", text(what), text(&dir)]));
         work();
@@ -696,11 +697,14 @@ fn files_of_an_image_are_born_where_it_was_packed() {
         first.set(born());
     });
     assert!(first.get().is_some(), "a volume knows it");
-    for (words, births) in [(&["--all-times"][..], first.get()), (&[], None)] {
+    for (words, births) in [(&["--all-times"][..], first.get()), (&["--force"], None)] {
         pack(&volume, &image, words);
         with_mount(&image, &|| assert_eq!(born(), births));
-        fs::remove_file(&image).unwrap();
     }
+    fs::write(tree.join("file"), "bytes").unwrap();
+    let there = tree.join("file").symlink_metadata().unwrap().created().ok();
+    pack(&tree, &image, &["--all-times", "--force"]);
+    with_mount(&image, &|| assert!(there.is_none() || born() == there));
 }
 
 #[test]

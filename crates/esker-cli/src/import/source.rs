@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use esker::{Flags, Time};
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, SeekFrom, Stat};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, SeekFrom, Stat, StatxFlags};
 use rustix::io::{Errno, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -113,6 +113,13 @@ pub fn time(secs: impl Into<i64>, nanos: impl TryInto<u32>) -> Time {
 pub fn flags(file: &OwnedFd) -> Flags {
     let bits = rustix::fs::ioctl_getflags(file).map_or(0, |bits| bits.bits());
     Flags(bits & Flags::KNOWN.0)
+}
+
+/// When it was born, where the file system knows.
+pub fn birth(dir: &OwnedFd, name: &CStr) -> Option<Time> {
+    let found = rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME).ok()?;
+    let known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+    known.then(|| Time { secs: found.stx_btime.tv_sec, nanos: found.stx_btime.tv_nsec })
 }
 
 /// Extended attributes, ACLs among them, name and value; none where the file system has none.

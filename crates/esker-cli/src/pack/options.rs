@@ -112,7 +112,7 @@ pub struct Rewriting {
     /// Give everything these permissions, or directories and files different ones, as in D755,F644
     #[arg(long, value_name = "OCTAL", value_parser = perms)]
     chmod: Option<Perms>,
-    /// Keep the times of the last read and of the last change of attributes too
+    /// Keep the times of the last read, of the last change of attributes and of birth too
     #[arg(long)]
     all_times: bool,
     /// Leave out extended attributes, ACLs and capabilities
@@ -327,6 +327,7 @@ impl Rewriting {
             umask: self.umask.unwrap_or(0),
             perms: self.chmod.unwrap_or_default(),
             no_xattrs: self.no_xattrs,
+            births: self.all_times,
             output: None,
             chosen: Chosen::default(),
         })

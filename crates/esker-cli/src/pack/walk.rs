@@ -40,6 +40,8 @@ pub struct Plan<'a> {
     pub perms: Perms,
     /// Leave out extended attributes.
     pub no_xattrs: bool,
+    /// Ask when everything was born, which takes a call for each.
+    pub births: bool,
     /// The directory of the output: it must not be in the tree.
     pub output: Option<(u64, u64)>,
     /// What was chosen by programs and lists.
@@ -435,6 +437,7 @@ impl<'a> Walk<'a> {
         let ctime = time(stat.st_ctime, stat.st_ctime_nsec);
         let device = matches!(kind, Kind::CharDevice | Kind::BlockDevice);
         let no_xattrs = self.plan.no_xattrs;
+        let birth = if self.plan.births { source::birth(dir, name) } else { None };
         Ok(self.plan.rewrite(Meta {
             kind,
             perm: (stat.st_mode & 0o7777) as u16,
@@ -443,7 +446,7 @@ impl<'a> Walk<'a> {
             rdev: if device { rdev(stat) } else { 0 },
             flags: open.map_or(Flags(0), source::flags),
             mtime,
-            others: Some(Box::new([atime, ctime, mtime])),
+            others: Some(Box::new([atime, ctime, birth.unwrap_or(mtime)])),
             xattrs: if no_xattrs { Vec::new() } else { source::xattrs(dir, name)? },
         }))
     }
