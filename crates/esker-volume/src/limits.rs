@@ -94,8 +94,11 @@ pub const RECENT_SCALE: u64 = 2 << 30;
 /// Commits behind the root, those that are being settled among them, about: opening reads each of them. The more there
 /// are, the fewer tables are written anew for short ones.
 pub const COMMITS_MAX: u64 = 16 << 10;
-/// The same of a volume that is closed: whoever closes it has time that whoever opens it has not.
+/// The same of a volume that was written and closed: whoever closes it has time that whoever opens it has not.
 pub const CLOSED_COMMITS_MAX: u64 = 1 << 10;
+/// Bytes of tables that are written anew to spare an opening the reading of one commit, at most: on a card both take
+/// about a millisecond.
+pub const CLOSED_COMMIT_LEN: u64 = 16 << 10;
 
 const _: () = assert!(SUPERBLOCKS_MAX * SUPERBLOCK_STEP <= 2 * SEGMENT_LEN_MIN);
 const _: () = assert!((PART_LEN + 2 * ROWS_PAGE_LEN) as u64 <= ASTRAY_LEN);

@@ -6,7 +6,7 @@
 use crate::counts::Count;
 use crate::device::Device;
 use crate::error::Result;
-use crate::limits::{CLOSED_COMMITS_MAX, SUPERBLOCK_STEP};
+use crate::limits::SUPERBLOCK_STEP;
 use crate::log::Log;
 use crate::segments::Physical;
 use crate::superblock::Superblock;
@@ -94,8 +94,8 @@ impl<D: Device> Volume<D> {
     }
 
     /// Nothing more is written: of all that was, the last commit included, the superblock says that it was safe, and
-    /// that nothing lies behind it, so that the next who opens need not look there. Not where nothing was committed
-    /// since opening.
+    /// that nothing lies behind it, so that the next who opens need not look there. Behind many commits it is settled
+    /// before. Not where nothing was committed since opening.
     ///
     /// # Errors
     /// What the device says. All commits are safe all the same.
@@ -104,13 +104,12 @@ impl<D: Device> Volume<D> {
         if log.fresh || !self.is_writable() {
             return Ok(());
         }
-        self.discard_some(&mut log, u64::MAX);
-        let commits = log.sequence.saturating_sub(log.superblock.sequence);
-        if self.shape.copies > 1 || commits > CLOSED_COMMITS_MAX {
+        if self.shape.copies > 1 || self.would_open_slowly(&log) {
             // Rows have their parity in tables only, and opening reads every commit that is not in them. Where there
             // is no room for that, the log has them.
             let _ = self.settle_rest(&mut log);
         }
+        self.discard_some(&mut log, u64::MAX);
         if log.closed {
             return Ok(());
         }

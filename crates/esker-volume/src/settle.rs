@@ -18,7 +18,7 @@ use crate::choose::behind;
 use crate::counts::Count;
 use crate::device::{Buffer, Device, Fault, Stream};
 use crate::error::{Damage, Error, Result};
-use crate::limits::COMMITS_MAX;
+use crate::limits::{CLOSED_COMMIT_LEN, CLOSED_COMMITS_MAX, COMMITS_MAX};
 use crate::log::{Log, Round};
 use crate::merge::{Fresh, Range, leaves, rows};
 use crate::parity::{PART_MAX, parity, parity_len};
@@ -332,6 +332,11 @@ pub(crate) fn range(state: &State, table: usize) -> Range {
     Range { from, to: key(table + 1) }
 }
 
+/// Commits that the root does not hold.
+const fn commits_behind(log: &Log) -> u64 {
+    log.sequence.saturating_sub(log.superblock.sequence)
+}
+
 /// Takes from what a segment has to keep.
 fn release(segments: &mut Segments, number: u64, bytes: u64) -> Result<()> {
     let live = segments.live(number).checked_sub(bytes).ok_or(Damage::Segment)?;
@@ -451,12 +456,25 @@ impl<D: Device> Volume<D> {
                 // nothing.
                 let dead = self.dead_in_log(log, &segments);
                 let long = log.since.len() > share.max(2) || dead > part as u64 * self.filled();
-                let commits = log.sequence.saturating_sub(log.superblock.sequence);
                 // What is idle becomes free with the second superblock from now.
                 let more = !state.recent.is_empty() || !log.idle.is_empty();
-                more && ((rounds == 0 && (full || long || 2 * commits >= COMMITS_MAX)) || tight)
+                more && ((rounds == 0 && (full || long || 2 * commits_behind(log) >= COMMITS_MAX))
+                    || tight)
             }
         }
+    }
+
+    /// Whether an opening would read so many commits that it is worth the tables that are written anew for it.
+    pub(crate) fn would_open_slowly(&self, log: &Log) -> bool {
+        let (commits, state) = (commits_behind(log), self.state());
+        if commits <= CLOSED_COMMITS_MAX {
+            return false;
+        }
+        let came = [&state.settling, &state.recent].map(Fresh::new);
+        let touched = |table: &usize| came.iter().any(|own| own.touches(&range(&state, *table)));
+        let touched = (0..state.tables.len()).filter(touched);
+        let len: u64 = touched.map(|table| state.tables[table].bytes).sum();
+        len <= commits * CLOSED_COMMIT_LEN
     }
 
     /// Bytes that nobody needs in the segments of the log since the superblock, but for the open one.

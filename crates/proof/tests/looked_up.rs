@@ -190,6 +190,7 @@ fn opened_after(syncs: u64, closed: bool) -> u64 {
     assert!(commits > syncs, "{commits} commits");
     if closed {
         fs.store().volume().close().expect("it closes");
+        assert!(!fs.store().volume().give_back_below(0), "something was not given back");
     }
     drop(fs);
     let before = device.looked_at();
