@@ -680,7 +680,7 @@ fn files_of_an_image_are_born_where_it_was_packed() {
     }
     let scratch = Scratch::new();
     let (volume, image, dir) = (scratch.path("x.vol"), scratch.path("x.esker"), scratch.dir("m"));
-    let tree = scratch.dir("tree");
+    let tree = scratch.dir("tree"); // Long before its file, or births look like other times.
     let with_mount = |what: &Path, work: &dyn Fn()| {
         done(&esker(["mount", text(what), text(&dir)]));
         work();

@@ -119,7 +119,7 @@ pub fn flags(file: &OwnedFd) -> Flags {
 pub fn birth(dir: &OwnedFd, name: &CStr) -> Option<Time> {
     let found = rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME).ok()?;
     let known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
-    known.then(|| Time { secs: found.stx_btime.tv_sec, nanos: found.stx_btime.tv_nsec })
+    known.then(|| time(found.stx_btime.tv_sec, found.stx_btime.tv_nsec))
 }
 
 /// Extended attributes, ACLs among them, name and value; none where the file system has none.

@@ -327,7 +327,7 @@ impl Rewriting {
             umask: self.umask.unwrap_or(0),
             perms: self.chmod.unwrap_or_default(),
             no_xattrs: self.no_xattrs,
-            births: self.all_times,
+            births: self.all_times && self.time.is_none(),
             output: None,
             chosen: Chosen::default(),
         })
