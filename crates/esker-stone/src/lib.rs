@@ -21,7 +21,7 @@
 //!
 //! Invariant: every byte that comes in is hostile until it was checked; nothing panics on any of them.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod ahead;
 pub mod cache;
@@ -49,7 +49,7 @@ mod words;
 
 pub use check::{Hash, hash, hex};
 pub use codec::jpeg;
-pub use codec::{Codec, Encoder, Setting, Shape, Shared};
+pub use codec::{Codec, Encoder, Search, Setting, Shape, Shared};
 pub use error::{Damage, Error, Result, Unsupported};
 pub use group::{ColumnHead, GroupHead, Measure, groups};
 pub use page::{PageRef, Sealed};

@@ -1,7 +1,7 @@
 //! Every codec gives back what it was given, at every level; of what was cut short it gives nothing; and no bytes make
 //! it panic or write beyond what it was asked for.
 
-use esker_stone::{Codec, Encoder, Setting, Shared};
+use esker_stone::{Codec, Encoder, Search, Setting, Shared};
 use proptest::prelude::*;
 
 fn samples() -> Vec<Vec<u8>> {
@@ -114,16 +114,18 @@ fn what_is_compressed_on_a_shared_base_depends_on_nothing_before() {
         (0..len).flat_map(|at| format!("{} ", (at * seed) % 977).into_bytes()).collect()
     };
     let (base, own) = (text(7, 20_000), text(7, 9_000));
-    for level in [1, 6, 12, 19] {
+    let searches = [(1, Search::Whole), (6, Search::Near), (12, Search::Whole), (18, Search::Near)];
+    for (level, search) in searches {
         let setting = Setting::new(Codec::Zstd, level);
-        let shared = Shared::new(base.clone(), setting);
+        let shared = Shared::new(base.clone(), setting, search);
         let mut encoder = Encoder::default();
         let (codec, stored) = encoder.encode(&own, &shared).unwrap();
         let alone = setting.encode(&own, &[]).unwrap().1;
         assert!(codec == Codec::Zstd && stored.len() * 2 < alone.len(), "level {level}");
         for seed in 1..9 {
-            let other = Shared::new(text(seed, 3000), setting);
+            let other = Shared::new(text(seed, 3000), setting, search);
             encoder.encode(&text(seed + 1, 30_000), &other).unwrap();
+            assert_eq!(encoder.encode(&own, &shared).unwrap().1, stored, "level {level}");
             assert_eq!(encoder.encode(&own, &shared).unwrap().1, stored, "level {level}");
         }
         let mut plain = vec![0xee; own.len()];
@@ -139,7 +141,7 @@ fn a_base_that_begins_as_a_dictionary_does_is_plain_bytes_all_the_same() {
     let mut base = vec![0x37, 0xa4, 0x30, 0xec, 1, 2, 3, 4];
     base.extend((0..50_000u32).map(|at| (at.wrapping_mul(at) >> 7) as u8));
     let own = base[100..40_000].to_vec();
-    let shared = Shared::new(base.clone(), Setting::new(Codec::Zstd, 12));
+    let shared = Shared::new(base.clone(), Setting::new(Codec::Zstd, 12), Search::Whole);
     let (codec, stored) = Encoder::default().encode(&own, &shared).unwrap();
     assert!(stored.len() < 100, "{}", stored.len());
     let mut plain = vec![0xee; own.len()];
@@ -157,6 +159,39 @@ fn what_does_not_shrink_on_a_shared_base_is_stored_as_it_is() {
     };
     let (base, own): (Vec<u8>, Vec<u8>) =
         ((0..5000).map(&mut chance).collect(), (0..5000).map(&mut chance).collect());
-    let shared = Shared::new(base, Setting::new(Codec::Zstd, 3));
+    let shared = Shared::new(base, Setting::new(Codec::Zstd, 3), Search::Near);
     assert_eq!(Encoder::default().encode(&own, &shared).unwrap(), (Codec::None, own));
+}
+
+#[test]
+fn a_near_search_is_another_one_where_something_is_far() {
+    // Stretches of what was there before, each of which goes on in a longer one somewhere else.
+    let mut state = 1u64;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % limit
+    };
+    let mut all: Vec<u8> = (0..20_000).map(|_| below(256) as u8).collect();
+    while all.len() < 3 << 20 {
+        let (from, len) = (below(all.len() - 100), 4 + below(90));
+        all.extend_from_within(from..from + len);
+    }
+    let (bases, own) = all.split_at(11 << 18);
+    let mut encoder = Encoder::default();
+    for (level, base_len, differ) in
+        [(12, 2 << 20, false), (18, 1 << 20, false), (18, 2 << 20, true)]
+    {
+        let base = &bases[..base_len];
+        let [whole, near] = [Search::Whole, Search::Near].map(|search| {
+            let shared = Shared::new(base.to_vec(), Setting::new(Codec::Zstd, level), search);
+            let (codec, stored) = encoder.encode(own, &shared).unwrap();
+            let (_, alone) = Encoder::default().encode(own, &shared).unwrap();
+            assert!(stored == alone, "it depends on what was before");
+            let mut plain = vec![0xee; own.len()];
+            codec.decode(&stored, base, &mut plain).unwrap();
+            assert!(plain == own, "level {level}, {search:?}");
+            stored
+        });
+        assert_eq!(whole != near, differ, "level {level}, base of {base_len}");
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Above: `units`. Invariant: a category decides what lies together and how hard is tried, never how bytes are read.
 
-use esker_stone::{Codec, Setting, Shape, is_text};
+use esker_stone::{Codec, Search, Setting, Shape, is_text};
 
 use super::program::Machine;
 
@@ -151,6 +151,15 @@ impl Category {
                 Setting::new(Codec::Zstd, TEXT_LEVEL_XZ)
             }
             _ => usual,
+        }
+    }
+
+    /// How thoroughly blocks of it are compressed on a base.
+    pub(super) const fn search(self) -> Search {
+        match self {
+            Self::Usual | Self::Code(_) => Search::Near,
+            // Of text a near search finds less, and takes as long.
+            _ => Search::Whole,
         }
     }
 

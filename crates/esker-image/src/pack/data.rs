@@ -610,7 +610,8 @@ impl<W: Write> Data<W> {
         };
         self.close_told(number, Some(own))?;
         self.telling = telling;
-        let shared = Shared::new(base, self.owns.setting(category, self.setting));
+        let setting = self.owns.setting(category, self.setting);
+        let shared = Shared::new(base, setting, category.search());
         self.shared = Some((slot, Arc::new(shared)));
         Ok(())
     }

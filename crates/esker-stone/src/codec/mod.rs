@@ -5,6 +5,7 @@
 //! the format, and answers damage with an error; a base only ever reaches a codec that takes one.
 
 mod brotli;
+mod digest;
 mod feed;
 pub mod jpeg;
 mod lz4;
@@ -17,6 +18,7 @@ use std::io::Read;
 
 use crate::error::{Damage, Error, Result, Unsupported};
 
+pub use digest::Search;
 pub use pcm::Shape;
 pub use shared::{Encoder, Shared};
 

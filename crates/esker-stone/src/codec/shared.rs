@@ -1,11 +1,12 @@
 //! A base that many blocks share, made ready once for all of them, and the room to compress on it.
 //!
 //! Above: whoever packs. Below: the codec that takes a base. Invariant: the stored form depends on the plain bytes, the
-//! base and the setting alone, whatever was compressed before, and by which thread.
+//! base, the setting and the search alone, whatever was compressed before, and by which thread.
 
 use std::sync::OnceLock;
 
-use super::zstd::{Ready, Room};
+use super::digest::{Digest, Room, Search};
+use super::zstd::is_misread;
 use super::{Codec, Setting};
 use crate::error::Result;
 
@@ -13,7 +14,8 @@ use crate::error::Result;
 pub struct Shared {
     plain: Vec<u8>,
     setting: Setting,
-    ready: OnceLock<Option<Ready>>,
+    search: Search,
+    digest: OnceLock<Option<Digest>>,
 }
 
 /// Compresses blocks, one after the other.
@@ -25,8 +27,17 @@ pub struct Encoder {
 impl Shared {
     /// A base with these plain bytes, for blocks of this setting.
     #[must_use]
-    pub const fn new(plain: Vec<u8>, setting: Setting) -> Self {
-        Self { plain, setting, ready: OnceLock::new() }
+    pub const fn new(plain: Vec<u8>, setting: Setting, search: Search) -> Self {
+        Self { plain, setting, search, digest: OnceLock::new() }
+    }
+
+    /// `None` where no codec does so, and for a base that its library would misunderstand.
+    fn look_through(&self) -> Option<Digest> {
+        let Setting { codec, level } = self.setting;
+        if codec != Codec::Zstd || self.plain.is_empty() || is_misread(&self.plain) {
+            return None;
+        }
+        Digest::new(&self.plain, level, self.search)
     }
 }
 
@@ -36,19 +47,16 @@ impl Encoder {
     /// # Errors
     /// What the codec says, which has no reason to.
     pub fn encode(&mut self, plain: &[u8], base: &Shared) -> Result<(Codec, Vec<u8>)> {
-        let Setting { codec, level } = base.setting;
-        let make = || if codec == Codec::Zstd { Ready::new(level, &base.plain) } else { None };
-        let Some(ready) = base.ready.get_or_init(make) else {
+        let Some(digest) = base.digest.get_or_init(|| base.look_through()) else {
             return base.setting.encode(plain, &base.plain);
         };
         let room = match &mut self.room {
             Some(room) => room,
             none => none.insert(Room::new()?),
         };
-        let mut stored = Vec::new();
-        room.encode(plain, ready, &mut stored)?;
+        let stored = room.encode(plain, digest)?;
         if stored.len() < plain.len() {
-            return Ok((codec, stored));
+            return Ok((base.setting.codec, stored.to_vec()));
         }
         Ok((Codec::None, plain.to_vec()))
     }

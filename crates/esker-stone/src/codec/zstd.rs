@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::sync::{Mutex, PoisonError};
 
-use zstd_safe::{CCtx, CDict, CParameter, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
+use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
 use super::{Coding, undecodable};
 use crate::error::{Damage, Error, Result};
@@ -20,50 +20,14 @@ const SHORT: usize = 128 << 10;
 /// How a dictionary of the library's own begins. A base that does would be taken for one.
 const DICTIONARY_MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
-fn is_misread(base: &[u8]) -> bool {
+pub(super) fn is_misread(base: &[u8]) -> bool {
     base.starts_with(&DICTIONARY_MAGIC)
 }
 
 pub(super) struct Zstd;
 
-/// A base made ready: everything in it has been looked up already.
-pub(super) struct Ready(CDict<'static>);
-
-impl Ready {
-    /// `None` for a base that the library would misunderstand.
-    pub fn new(level: i32, base: &[u8]) -> Option<Self> {
-        if base.is_empty() || is_misread(base) {
-            return None;
-        }
-        CDict::try_create(base, level).map(Self)
-    }
-}
-
-/// A context that is used again and again: its tables are large. What comes out does not depend on what it was used
-/// for before, since the tables of a base that was made ready replace all that it knew.
-pub(super) struct Room {
-    context: CCtx<'static>,
-    target: Vec<u8>,
-}
-
-impl Room {
-    pub fn new() -> Result<Self> {
-        Ok(Self { context: encoder()?, target: Vec::new() })
-    }
-
-    /// Appends the coded form of `plain`.
-    pub fn encode(&mut self, plain: &[u8], base: &Ready, stored: &mut Vec<u8>) -> Result<()> {
-        let most = zstd_safe::compress_bound(plain.len());
-        self.target.resize(self.target.len().max(most), 0);
-        let coded = self.context.compress_using_cdict(self.target.as_mut_slice(), plain, &base.0);
-        let len = coded.map_err(refused)?;
-        stored.extend_from_slice(self.target.get(..len).unwrap_or_default());
-        Ok(())
-    }
-}
-
 /// The library says that a parameter or a call is wrong, which no input can bring about.
-fn refused(_: usize) -> Error {
+pub(super) fn refused(_: usize) -> Error {
     Error::Io(std::io::ErrorKind::OutOfMemory, None)
 }
 
