@@ -149,16 +149,21 @@ fn a_base_that_begins_as_a_dictionary_does_is_plain_bytes_all_the_same() {
     assert_eq!(plain, own);
 }
 
-#[test]
-fn what_does_not_shrink_on_a_shared_base_is_stored_as_it_is() {
+/// Numbers below a limit, as if by chance.
+fn chance() -> impl FnMut(usize) -> usize {
     let mut state = 1u64;
-    let mut chance = |_| {
+    move |limit| {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    let (base, own): (Vec<u8>, Vec<u8>) =
-        ((0..5000).map(&mut chance).collect(), (0..5000).map(&mut chance).collect());
+        (state >> 33) as usize % limit
+    }
+}
+
+#[test]
+fn what_does_not_shrink_on_a_shared_base_is_stored_as_it_is() {
+    let mut below = chance();
+    let mut bytes = || -> Vec<u8> { (0..5000).map(|_| below(256) as u8).collect() };
+    let (base, own) = (bytes(), bytes());
     let shared = Shared::new(base, Setting::new(Codec::Zstd, 3), Search::Near);
     assert_eq!(Encoder::default().encode(&own, &shared).unwrap(), (Codec::None, own));
 }
@@ -166,11 +171,7 @@ fn what_does_not_shrink_on_a_shared_base_is_stored_as_it_is() {
 #[test]
 fn a_near_search_is_another_one_where_something_is_far() {
     // Stretches of what was there before, each of which goes on in a longer one somewhere else.
-    let mut state = 1u64;
-    let mut below = |limit: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as usize % limit
-    };
+    let mut below = chance();
     let mut all: Vec<u8> = (0..20_000).map(|_| below(256) as u8).collect();
     while all.len() < 3 << 20 {
         let (from, len) = (below(all.len() - 100), 4 + below(90));
@@ -179,7 +180,7 @@ fn a_near_search_is_another_one_where_something_is_far() {
     let (bases, own) = all.split_at(11 << 18);
     let mut encoder = Encoder::default();
     for (level, base_len, differ) in
-        [(12, 2 << 20, false), (18, 1 << 20, false), (18, 2 << 20, true)]
+        [(12, 2 << 20, false), (17, 2 << 20, false), (18, 1 << 20, false), (18, 2 << 20, true)]
     {
         let base = &bases[..base_len];
         let [whole, near] = [Search::Whole, Search::Near].map(|search| {

@@ -104,7 +104,7 @@ impl<D: Device> Volume<D> {
         if log.fresh || !self.is_writable() {
             return Ok(());
         }
-        if self.shape.copies > 1 || self.would_open_slowly(&log) {
+        if self.shape.copies > 1 || self.is_worth_settling(&log) {
             // Rows have their parity in tables only, and opening reads every commit that is not in them. Where there
             // is no room for that, the log has them.
             let _ = self.settle_rest(&mut log);

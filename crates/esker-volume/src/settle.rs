@@ -464,8 +464,8 @@ impl<D: Device> Volume<D> {
         }
     }
 
-    /// Whether an opening would read so many commits that it is worth the tables that are written anew for it.
-    pub(crate) fn would_open_slowly(&self, log: &Log) -> bool {
+    /// Whether an opening would read so many commits that sparing it these is worth the tables that are written anew.
+    pub(crate) fn is_worth_settling(&self, log: &Log) -> bool {
         let (commits, state) = (commits_behind(log), self.state());
         if commits <= CLOSED_COMMITS_MAX {
             return false;

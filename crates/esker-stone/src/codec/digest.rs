@@ -22,16 +22,16 @@ use crate::error::Result;
 pub enum Search {
     /// As the codec's level says.
     Whole,
-    /// For programs, at levels that search long: of what came before the last 2 MiB only are in a tree, with half as
+    /// For programs, at the level that it is for: of what came before the last 2 MiB only are in a tree, with half as
     /// many attempts. It takes a sixth of the time less, and they become less than a hundredth larger.
     Near,
 }
 
-/// Levels at which a near search is another one.
-const NEAR_LEVELS: std::ops::RangeInclusive<i32> = 17..=18;
+/// The level at which a near search is another one. The one below takes less time as it is.
+const NEAR_LEVEL: i32 = 18;
 /// Bytes of a base from which on it is: nothing in a smaller one is far.
 const NEAR_LEN: usize = 2 << 20;
-/// Level 18 has a chain of 23, hashes of 22, a search of 6 and a target of 64.
+/// Of itself that level has a chain of 23, hashes of 22, a search of 6 and a target of 64.
 const NEAR: library::ZSTD_compressionParameters = library::ZSTD_compressionParameters {
     windowLog: 23,
     chainLog: 22,
@@ -57,7 +57,7 @@ unsafe impl Sync for Digest {}
 impl Digest {
     /// Copies the base.
     pub fn new(base: &[u8], level: i32, search: Search) -> Option<Self> {
-        let near = search == Search::Near && NEAR_LEVELS.contains(&level) && base.len() >= NEAR_LEN;
+        let near = search == Search::Near && level == NEAR_LEVEL && base.len() >= NEAR_LEN;
         let (at, len) = (base.as_ptr().cast(), base.len());
         // SAFETY: `at` points to `len` bytes, which are read before the call returns.
         let made = unsafe {
