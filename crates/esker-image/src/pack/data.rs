@@ -5,13 +5,15 @@
 //! spool, unit by unit, and from there into blocks: in its order as it comes, or at the end in an order that puts like
 //! to like. Invariant: a unit that was placed is in a block that has been, or will be, given to the pool.
 
+mod pictures;
+
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use esker_stone::check::{Hash, hash, hash_of_hashes};
+use esker_stone::check::{Hash, hash};
 use esker_stone::deflate::Run;
-use esker_stone::jpeg::{Picture, Strip};
+use esker_stone::jpeg::Strip;
 use esker_stone::rows::extents::{BlockName, Piece};
 use esker_stone::superblock::DATA;
 use esker_stone::{Codec, Setting, Shared};
@@ -21,6 +23,8 @@ use super::category::Category;
 use super::contents::{Contents, Part, Source, join};
 use super::explain::Choices;
 use super::groups::{Group, groups};
+use super::incoming::{Incoming, Piece as Waiting, Queue, Step, WAITING_LEN, own_hash};
+use super::look::{Looked, Looker};
 use super::made::Making;
 use super::order::grown;
 use super::own::Owns;
@@ -28,9 +32,10 @@ use super::pool::{Job, Pool, Written};
 use super::program::{self, Code};
 use super::repeats::{Repeats, Stretch};
 use super::scratch::Scratches;
-use super::sound::{self, Sound};
+use super::sound;
 use super::spool::Spool;
 use super::telling::{Telling, told};
+use super::tree::NodeId;
 use super::units::{UnitId, Units};
 use super::unpack::{FILE_MAX, Streams, Unpacked, begins};
 use super::{Error, Options, Result, Sharing};
@@ -41,9 +46,6 @@ pub(super) const PIECE_LEN: usize = 1 << 20;
 /// Bytes beside streams that are kept with what makes these; more are stored as any other.
 const APART_MAX: usize = 1024;
 
-/// Bytes of a strip of a picture, in about, and the fewest of a picture that are worth a block.
-const PICTURE_LEN: usize = 256 << 10;
-const PICTURE_LEN_MIN: usize = 4 << 10;
 /// Bytes of the tables that strips of a picture share, in about.
 const STRIP_TABLES_LEN: usize = 1024;
 
@@ -76,6 +78,9 @@ pub(super) struct Data<W> {
     /// Strips of pictures, by their units, if they are looked for.
     pictures: Option<HashMap<UnitId, Box<Strip>>>,
     threads: usize,
+    /// Who finds out about pieces what can be known beforehand, and files that wait for that.
+    looker: Looker,
+    queue: Queue,
     /// What was chosen so far.
     choices: Choices,
     /// Bytes that were there already.
@@ -98,46 +103,6 @@ struct Open {
 impl Default for Open {
     fn default() -> Self {
         Self { number: 0, plain: Vec::new(), category: Category::Usual, strip: None }
-    }
-}
-
-/// A file on its way in.
-#[derive(Debug, Default)]
-pub struct Incoming {
-    piece: Vec<u8>,
-    parts: Vec<Part>,
-    hashes: Vec<Hash>,
-    /// Pieces by their hashes, and where they begin.
-    pieces: Vec<(Hash, u64)>,
-    /// What it is said to be.
-    said: Option<Category>,
-    /// What its beginning says that it holds.
-    sound: Option<Sound>,
-    /// And where that is code.
-    code: Vec<Code>,
-    size: u64,
-    data: u64,
-    /// Its bytes wait until all of them are there.
-    whole: bool,
-    /// Contents that hold the text of its streams.
-    texts: Vec<u32>,
-    /// It is the text of another one.
-    text: bool,
-}
-
-impl Incoming {
-    /// One that is wanted first when the image is used: its bytes lie beside those of others that are.
-    #[must_use]
-    pub fn hot() -> Self {
-        Self { said: Some(Category::Hot), ..Self::default() }
-    }
-}
-
-/// The hash of a content, by those of its pieces.
-fn own_hash(pieces: &[Hash]) -> Hash {
-    match pieces {
-        [one] => *one,
-        many => hash_of_hashes(many),
     }
 }
 
@@ -166,6 +131,8 @@ impl<W: Write> Data<W> {
             making: options.unpack.map(|_| Making::default()),
             pictures: options.pictures.then(HashMap::new),
             threads,
+            looker: Looker { repeats: options.repeats.is_some() },
+            queue: Queue::default(),
             choices: Choices {
                 repeats: options.repeats,
                 stream_max: options.unpack,
@@ -203,117 +170,95 @@ impl<W: Write> Data<W> {
         self.contents.base_piece(piece, places)
     }
 
-    /// More bytes of a file.
+    /// More bytes of a file. Pieces of it that are whole wait for their turn.
     pub fn data(&mut self, file: &mut Incoming, mut bytes: &[u8]) -> Result<()> {
         file.size += bytes.len() as u64;
         file.data += bytes.len() as u64;
         while !bytes.is_empty() {
             let most = if file.whole { FILE_MAX } else { PIECE_LEN };
-            let room = most - file.piece.len();
+            let room = most - file.piece.bytes.len();
             let (now, rest) = bytes.split_at(room.min(bytes.len()));
-            file.piece.extend_from_slice(now);
+            file.piece.bytes.extend_from_slice(now);
             bytes = rest;
-            if file.piece.len() == most {
+            if file.piece.bytes.len() == most {
                 file.whole = !file.whole && (self.may_unpack(file) || self.may_be_picture(file));
                 if !file.whole {
-                    self.cut_all(file)?;
+                    self.put_off(file)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Whether a file may hold streams of which none was taken yet.
-    fn may_unpack(&self, file: &Incoming) -> bool {
-        let room = self.making.as_ref().is_some_and(Making::has_room);
-        room && !file.text && file.said.is_none() && file.hashes.is_empty() && begins(&file.piece)
+    /// The bytes at hand, which may be more than a piece, wait for their turn.
+    fn put_off(&mut self, file: &mut Incoming) -> Result<()> {
+        file.whole = false;
+        let bytes = std::mem::take(&mut file.piece.bytes);
+        if bytes.len() <= PIECE_LEN {
+            return if bytes.is_empty() { Ok(()) } else { self.put_off_piece(file, bytes) };
+        }
+        bytes.chunks(PIECE_LEN).try_for_each(|piece| self.put_off_piece(file, piece.to_vec()))
     }
 
-    /// Whether a file may be a picture of which nothing was taken yet.
-    fn may_be_picture(&self, file: &Incoming) -> bool {
-        let first = !file.text && file.said.is_none() && file.hashes.is_empty();
-        self.pictures.is_some() && first && Picture::begins(&file.piece)
+    fn put_off_piece(&self, file: &mut Incoming, bytes: Vec<u8>) -> Result<()> {
+        self.pool.ahead(file.put_off(bytes, self.looker))
     }
 
-    /// Takes a picture whose bytes are all at hand in strips, each of which becomes a block. `false`: there are none
-    /// that are worth it.
-    fn take_picture(&mut self, file: &mut Incoming) -> Result<bool> {
-        let pieces: Vec<_> = file.piece.chunks(PIECE_LEN).map(hash).collect();
-        let Some(picture) = Picture::of(&file.piece) else { return Ok(false) };
-        if self.contents.knows(&own_hash(&pieces))? {
-            return Ok(false);
+    /// Takes what comes first of a file of which more waits than may; none waits before it.
+    pub fn take_some_of(&mut self, file: &mut Incoming) -> Result<()> {
+        while file.steps_len > WAITING_LEN {
+            self.take_step(file)?;
         }
-        let bytes = std::mem::take(&mut file.piece);
-        let strips = picture.strips(&bytes, PICTURE_LEN);
-        let found = strips.iter().map(|strip| strip.bytes.len()).sum::<usize>();
-        if found < PICTURE_LEN_MIN {
-            file.piece = bytes;
-            return Ok(false);
+        Ok(())
+    }
+
+    /// Takes what comes next of a file: whether there was something.
+    fn take_step(&mut self, file: &mut Incoming) -> Result<bool> {
+        match file.steps.pop_front() {
+            Some(Step::Piece(ahead)) => {
+                let piece = ahead.get()?;
+                file.steps_len -= piece.bytes.len();
+                self.cut(file, piece)?;
+            }
+            Some(Step::Hole(len)) => self.take_hole(file, len),
+            None => return Ok(false),
         }
-        let mut at = 0;
-        for strip in strips {
-            self.beside(file, &bytes[at..strip.bytes.start])?;
-            at = strip.bytes.end;
-            self.take_strip(file, &bytes[strip.bytes.clone()], strip)?;
-        }
-        self.beside(file, &bytes[at..])?;
-        let starts = (0u64..).step_by(PIECE_LEN);
-        file.pieces.extend(pieces.iter().copied().zip(starts));
-        file.hashes = pieces;
         Ok(true)
     }
 
-    /// Takes a strip of a picture, or knows it from another one.
-    fn take_strip(&mut self, file: &mut Incoming, own: &[u8], strip: Strip) -> Result<()> {
-        let (name, len) = (hash(own), own.len() as u64);
-        if let Some(seen) = self.contents.seen(&name, len)? {
-            self.saved += len;
-            seen.into_iter().for_each(|part| join(&mut file.parts, part));
-            return Ok(());
-        }
-        file.pieces.push((name, file.parts.iter().map(|part| part.len).sum()));
-        let source = Source::Spool(self.spool.len());
-        self.spool.append(own)?;
-        self.units.push_whole(own, Category::Picture);
-        let unit = self.units.count() as UnitId - 1;
-        self.pictures.iter_mut().for_each(|all| {
-            all.insert(unit, Box::new(strip.clone()));
-        });
-        join(&mut file.parts, Part { len, source });
-        self.place_some()
+    /// Whether a file may hold streams of which none was taken yet.
+    fn may_unpack(&self, file: &Incoming) -> bool {
+        let room = self.making.as_ref().is_some_and(Making::has_room);
+        room && !file.text && file.said.is_none() && file.is_uncut() && begins(&file.piece.bytes)
     }
 
     /// Takes bytes of a file that lie beside what was found in it.
     fn beside(&mut self, file: &mut Incoming, bytes: &[u8]) -> Result<()> {
-        for piece in bytes.chunks(PIECE_LEN) {
-            file.piece.extend_from_slice(piece);
-            self.take(file)?;
-            file.piece.clear();
-        }
-        Ok(())
+        bytes.chunks(PIECE_LEN).try_for_each(|piece| {
+            let anchors = self.looker.anchors(piece);
+            self.take(file, Looked::new(piece, &anchors))
+        })
     }
 
     /// Ends the bytes at hand, which may be more than a piece.
     fn cut_all(&mut self, file: &mut Incoming) -> Result<()> {
         file.whole = false;
-        if file.piece.len() <= PIECE_LEN {
-            return self.cut(file);
+        let piece = std::mem::take(&mut file.piece);
+        if piece.bytes.len() <= PIECE_LEN {
+            return self.cut(file, piece);
         }
-        for piece in std::mem::take(&mut file.piece).chunks(PIECE_LEN) {
-            file.piece.extend_from_slice(piece);
-            self.cut(file)?;
-        }
-        Ok(())
+        let part = |part: &[u8]| Waiting { bytes: part.to_vec(), look: None };
+        piece.bytes.chunks(PIECE_LEN).try_for_each(|own| self.cut(file, part(own)))
     }
 
     /// Unpacks the streams of a file whose bytes are all at hand, and stores it as what makes them again. `false`:
     /// there are none that are worth it.
     fn unpack(&mut self, file: &mut Incoming) -> Result<bool> {
-        let pieces: Vec<_> = file.piece.chunks(PIECE_LEN).map(hash).collect();
+        let pieces: Vec<_> = file.piece.bytes.chunks(PIECE_LEN).map(hash).collect();
         if self.contents.knows(&own_hash(&pieces))? {
             return Ok(false);
         }
-        let bytes = std::mem::take(&mut file.piece);
+        let bytes = std::mem::take(&mut file.piece.bytes);
         let mut at = 0;
         let len_max = self.choices.stream_max.unwrap_or(0);
         let mut streams = Streams::of(&bytes, len_max, self.threads);
@@ -322,8 +267,8 @@ impl<W: Write> Data<W> {
             self.apart(file, &bytes[at..start])?;
             let said = Some(Category::Text);
             let mut text = Incoming { text: true, said, ..Incoming::default() };
-            self.data(&mut text, &stream.text)?;
-            self.cut(&mut text)?;
+            text.piece.bytes.clone_from(&stream.text);
+            self.cut_all(&mut text)?;
             self.units.end_file();
             let content = self.contents.text(&text.parts, &text.pieces)?;
             file.texts.push(content);
@@ -347,7 +292,7 @@ impl<W: Write> Data<W> {
         }
         self.choices.left.join(&streams.left);
         if at == 0 {
-            file.piece = bytes;
+            file.piece.bytes = bytes;
             return Ok(false);
         }
         self.apart(file, &bytes[at..])?;
@@ -383,32 +328,36 @@ impl<W: Write> Data<W> {
 
     /// A hole in a file.
     pub fn hole(&mut self, file: &mut Incoming, len: u64) -> Result<()> {
-        if len == 0 {
-            return Ok(());
+        if len > 0 {
+            self.put_off(file)?;
+            file.size += len;
+            file.steps.push_back(Step::Hole(len));
         }
-        self.cut_all(file)?;
-        file.size += len;
+        Ok(())
+    }
+
+    fn take_hole(&self, file: &mut Incoming, len: u64) {
         let mut words = [0; 32];
         words[..8].copy_from_slice(&len.to_le_bytes());
         words[8..12].copy_from_slice(b"hole");
         file.hashes.push(words);
         file.parts.push(Part { len, source: Source::Hole });
-        Ok(())
     }
 
-    /// Ends the piece at hand: stores what is new in it.
-    fn cut(&mut self, file: &mut Incoming) -> Result<()> {
-        if file.piece.is_empty() {
+    /// Cuts a piece off: stores what is new in it.
+    fn cut(&mut self, file: &mut Incoming, Waiting { bytes, look }: Waiting) -> Result<()> {
+        if bytes.is_empty() {
             return Ok(());
         }
         if file.hashes.is_empty() && file.said.is_none() && self.hears() {
-            file.sound = sound::found(&file.piece);
+            file.sound = sound::found(&bytes);
             if self.knows_code() {
-                file.code = program::found(&file.piece);
+                file.code = program::found(&bytes);
             }
         }
-        let own = hash(&file.piece);
-        let len = file.piece.len() as u64;
+        let look = look.unwrap_or_else(|| self.looker.look(&bytes));
+        let own = look.hash;
+        let len = bytes.len() as u64;
         file.pieces.push((own, file.parts.iter().map(|part| part.len).sum()));
         let seen = match file.text {
             true => self.contents.seen_in_spool(&own, len)?,
@@ -418,10 +367,9 @@ impl<W: Write> Data<W> {
             self.saved += len;
             seen.into_iter().for_each(|part| join(&mut file.parts, part));
         } else {
-            self.take(file)?;
+            self.take(file, Looked::new(&bytes, &look.anchors))?;
         }
         file.hashes.push(own);
-        file.piece.clear();
         Ok(())
     }
 
@@ -437,40 +385,40 @@ impl<W: Write> Data<W> {
     }
 
     /// Takes a piece that was not there before as a whole.
-    fn take(&mut self, file: &mut Incoming) -> Result<()> {
-        let piece = std::mem::take(&mut file.piece);
+    fn take(&mut self, file: &mut Incoming, piece: Looked<'_>) -> Result<()> {
+        let (bytes, len) = (piece.bytes, piece.bytes.len());
         let from: u64 = file.parts.iter().map(|part| part.len).sum();
         let sound = file.sound.clone();
-        let inside = |at: u64| at.saturating_sub(from).min(piece.len() as u64) as usize;
+        let inside = |at: u64| at.saturating_sub(from).min(len as u64) as usize;
         let own =
             sound.as_ref().map_or(0..0, |sound| inside(sound.bytes.start)..inside(sound.bytes.end));
-        self.take_some(file, &piece[..own.start], from)?;
+        self.take_some(file, piece.part(0..own.start), from)?;
         if let Some(sound) = sound.filter(|_| !own.is_empty()) {
             // Stretches that begin anywhere would tear moments apart.
             let source = Source::Spool(self.spool.len());
-            self.spool.append(&piece[own.clone()])?;
-            self.units.push(&piece[own.clone()], Some(Category::Sound(sound.shape)), 0);
+            self.spool.append(&bytes[own.clone()])?;
+            self.units.push(&bytes[own.clone()], Some(Category::Sound(sound.shape)), 0);
             join(&mut file.parts, Part { len: own.len() as u64, source });
         }
-        self.take_some(file, &piece[own.end..], from + own.end as u64)?;
-        file.piece = piece;
+        self.take_some(file, piece.part(own.end..len), from + own.end as u64)?;
         self.place_some()
     }
 
     /// Takes bytes that lie at `from` in their file: code apart from what is none.
-    fn take_some(&mut self, file: &mut Incoming, bytes: &[u8], from: u64) -> Result<()> {
-        let mut at = 0;
+    fn take_some(&mut self, file: &mut Incoming, looked: Looked<'_>, from: u64) -> Result<()> {
+        let (mut at, len) = (0, looked.bytes.len());
         for Code { machine, bytes: own } in file.code.clone() {
-            let inside = |place: u64| place.saturating_sub(from).min(bytes.len() as u64) as usize;
+            let inside = |place: u64| place.saturating_sub(from).min(len as u64) as usize;
             let (start, end) = (inside(own.start).max(at), inside(own.end));
             if start < end {
-                self.take_apart(file, &bytes[at..start], file.said, 0)?;
+                self.take_apart(file, looked.part(at..start), file.said, 0)?;
                 let said = Some(Category::Code(machine));
-                self.take_apart(file, &bytes[start..end], said, from + start as u64 - own.start)?;
+                let begins = from + start as u64 - own.start;
+                self.take_apart(file, looked.part(start..end), said, begins)?;
                 at = end;
             }
         }
-        self.take_apart(file, &bytes[at..], file.said, 0)
+        self.take_apart(file, looked.part(at..len), file.said, 0)
     }
 
     /// Takes bytes apart into what is new and what was there before. They may be said to be something, and lie at
@@ -478,10 +426,11 @@ impl<W: Write> Data<W> {
     fn take_apart(
         &mut self,
         file: &mut Incoming,
-        bytes: &[u8],
+        looked: Looked<'_>,
         said: Option<Category>,
         from: u64,
     ) -> Result<()> {
+        let bytes = looked.bytes;
         let (mut address, mut at) = (self.spool.len(), 0);
         let stretches = match &mut self.repeats {
             _ if bytes.is_empty() => Vec::new(),
@@ -490,7 +439,7 @@ impl<W: Write> Data<W> {
                     Source::Again(at) if at + last.len < address => Some(at + last.len),
                     _ => None,
                 });
-                repeats.take(bytes, behind, &mut self.spool)?
+                repeats.take(looked, behind, &mut self.spool)?
             }
             None => {
                 self.spool.append(bytes)?;
@@ -523,6 +472,8 @@ impl<W: Write> Data<W> {
             let place = self.place(self.places.len() as UnitId)?;
             self.places.push(place);
         }
+        // In another order they come from the spool.
+        self.units.let_go(self.units.count() as UnitId);
         Ok(())
     }
 
@@ -562,8 +513,13 @@ impl<W: Write> Data<W> {
             self.begun += 1;
         }
         let offset = self.units.place(unit, open.plain.len());
-        open.plain.resize(offset + len, 0);
-        self.spool.read(start, &mut open.plain[offset..])?;
+        if self.alike {
+            open.plain.resize(offset + len, 0);
+            self.spool.read(start, &mut open.plain[offset..])?;
+        } else {
+            open.plain.resize(offset, 0);
+            open.plain.extend_from_slice(self.units.bytes(unit));
+        }
         Ok((open.number, offset as u32))
     }
 
@@ -652,8 +608,23 @@ impl<W: Write> Data<W> {
         Ok((self.contents.number(hash(&words), &parts, &[])?, size, data))
     }
 
-    /// Ends a file: the number of its content, its size, and how much of it is data.
-    pub fn finish_file(&mut self, mut file: Incoming) -> Result<(u32, u64, u64)> {
+    /// All of a file came in: it waits for its turn.
+    pub fn end_file(&mut self, node: NodeId, file: Incoming) -> Result<()> {
+        match self.queue.push(node, file, self.looker) {
+            Some(act) => self.pool.ahead(act),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the next file if more than `most` bytes wait: its node, the number of its content, its size, and how much
+    /// of it is data.
+    pub fn next_file(&mut self, most: usize) -> Result<Option<(NodeId, (u32, u64, u64))>> {
+        let Some((node, file)) = self.queue.pop(most)? else { return Ok(None) };
+        Ok(Some((node, self.finish_file(file)?)))
+    }
+
+    fn finish_file(&mut self, mut file: Incoming) -> Result<(u32, u64, u64)> {
+        while self.take_step(&mut file)? {}
         let taken = (self.may_unpack(&file) && self.unpack(&mut file)?)
             || (self.may_be_picture(&file) && self.take_picture(&mut file)?);
         if !taken {
@@ -661,7 +632,7 @@ impl<W: Write> Data<W> {
         }
         self.units.end_file();
         self.place_some()?;
-        let own = own_hash(&file.hashes);
+        let own = file.own_hash();
         let content = self.contents.number(own, &file.parts, &file.pieces)?;
         file.texts.iter().for_each(|&text| self.contents.made_of(content, text));
         Ok((content, file.size, file.data))

@@ -8,7 +8,7 @@ use std::io::{Seek, Write};
 use esker::store::{Flow, View};
 use esker::{Attr, Cursor, Ino, Kind, XattrName};
 
-use super::data::Incoming;
+use super::incoming::Incoming;
 use super::{Error, Meta, NodeId, Packer, Result};
 use crate::Image;
 

@@ -82,31 +82,13 @@ impl<T> Anchors<T> {
         hash >> (64 - self.bits) == 0
     }
 
-    /// The next anchor in bytes that `rolling` has not seen: its hash, and where what it covers ends there.
+    /// As [`next_anchor`].
     pub fn next<const SHIFT: u32>(
         &self,
         rolling: &mut Rolling<SHIFT>,
         bytes: &[u8],
     ) -> Option<(u64, usize)> {
-        let below = 1 << (64 - self.bits);
-        let mut hash = rolling.0;
-        let (pairs, last) = bytes.as_chunks::<2>();
-        for (number, &[one, two]) in pairs.iter().enumerate() {
-            // Each step waits for the one before, but not one of two bytes for each of them.
-            let (one, two) = (GEAR[one as usize], GEAR[two as usize]);
-            let (first, both) =
-                ((hash << SHIFT).wrapping_add(one), (one << SHIFT).wrapping_add(two));
-            hash = (hash << (2 * SHIFT)).wrapping_add(both);
-            if first < below || hash < below {
-                let (found, end) = if first < below { (first, 1) } else { (hash, 2) };
-                rolling.0 = found;
-                return Some((found, number * 2 + end));
-            }
-        }
-        rolling.0 = hash;
-        let &[byte] = last else { return None };
-        let hash = rolling.push(byte);
-        (hash < below).then_some((hash, bytes.len()))
+        next_anchor(self.bits, rolling, bytes)
     }
 
     pub fn get(&self, hash: u64) -> Option<&T> {
@@ -137,6 +119,33 @@ impl<T> Anchors<T> {
     pub fn memory(&self) -> u64 {
         (self.known.capacity() * (size_of::<(u64, T)>() + 2)) as u64
     }
+}
+
+/// The next anchor, of which one of two to the power of `bits` places is one, in bytes that `rolling` has not seen: its
+/// hash, and where what it covers ends there.
+pub(super) fn next_anchor<const SHIFT: u32>(
+    bits: u32,
+    rolling: &mut Rolling<SHIFT>,
+    bytes: &[u8],
+) -> Option<(u64, usize)> {
+    let below = 1 << (64 - bits);
+    let mut hash = rolling.0;
+    let (pairs, last) = bytes.as_chunks::<2>();
+    for (number, &[one, two]) in pairs.iter().enumerate() {
+        // Each step waits for the one before, but not one of two bytes for each of them.
+        let (one, two) = (GEAR[one as usize], GEAR[two as usize]);
+        let (first, both) = ((hash << SHIFT).wrapping_add(one), (one << SHIFT).wrapping_add(two));
+        hash = (hash << (2 * SHIFT)).wrapping_add(both);
+        if first < below || hash < below {
+            let (found, end) = if first < below { (first, 1) } else { (hash, 2) };
+            rolling.0 = found;
+            return Some((found, number * 2 + end));
+        }
+    }
+    rolling.0 = hash;
+    let &[byte] = last else { return None };
+    let hash = rolling.push(byte);
+    (hash < below).then_some((hash, bytes.len()))
 }
 
 #[cfg(test)]

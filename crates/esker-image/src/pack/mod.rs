@@ -5,7 +5,9 @@
 //! | mod.rs | what the image shall be like |
 //! | tree.rs | the tree while it is gathered |
 //! | numbers.rs | the numbers that everything in it gets |
-//! | data.rs | bytes cut into pieces, each stored once, gathered into blocks |
+//! | incoming.rs | files on their way in, and whose turn it is |
+//! | ahead.rs, look.rs | what other threads find out about them meanwhile |
+//! | data.rs, data/ | bytes cut into pieces, each stored once, gathered into blocks |
 //! | contents.rs | what files hold, and where it came to lie |
 //! | scratch.rs | where bytes wait, and whether they are the same afterwards |
 //! | spool.rs | plain bytes that wait for their blocks |
@@ -31,6 +33,7 @@
 //!
 //! Invariant: what comes out depends on what goes in and on the options, not on time, threads or memory.
 
+mod ahead;
 mod alike;
 mod category;
 mod code;
@@ -41,8 +44,10 @@ mod finder;
 mod from_view;
 mod gear;
 mod groups;
+mod incoming;
 mod kinds;
 mod laying;
+mod look;
 mod made;
 mod numbers;
 mod order;
@@ -64,9 +69,9 @@ use esker_stone::limits::{BLOCK_LEN_MAX, PAGE_LEN};
 use esker_stone::{Codec, Setting};
 
 pub use category::Category;
-pub use data::Incoming;
 pub use explain::{Amount, CategoryUse, Choices, Left};
 pub use from_view::{Guide, copy, copy_adopted, copy_into, xattrs};
+pub use incoming::Incoming;
 pub use kinds::KindUse;
 pub use own::{Own, Owns};
 pub use packer::{Packed, Packer};

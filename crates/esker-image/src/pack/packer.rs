@@ -15,8 +15,9 @@ use esker_stone::tree::Writing;
 use esker_stone::{Codec, Hash, PageRef, Sealed, Superblock, hash};
 
 use super::category::Category;
-use super::data::{Data, Incoming, PIECE_LEN};
+use super::data::{Data, PIECE_LEN};
 use super::explain::{Choices, categories};
+use super::incoming::{Incoming, WAITING_LEN};
 use super::kinds::{KindUse, Stored, kinds};
 use super::laying::Laying;
 use super::numbers::Numbers;
@@ -56,6 +57,7 @@ impl Needs {
             + base_len as u64
             + shared
             + spare
+            + WAITING_LEN as u64
             + SMALL;
         Self { thread: coding + block.max(base_len as u64), block, fixed }
     }
@@ -253,8 +255,13 @@ impl<W: Write + Seek> Packer<W> {
             at = stretch.start + stretch.pieces.iter().map(|piece| piece.len).sum::<u64>();
             pieces.extend(stretch.pieces);
         }
-        let held = self.whole(|own| own.data.adopt_file(&pieces))?;
-        self.hold(node, held)
+        if size > esker::limits::FILE_SIZE_MAX {
+            return Err(esker::Error::FileTooBig.into());
+        }
+        self.whole(|own| {
+            let held = own.data.adopt_file(&pieces)?;
+            own.hold(node, held)
+        })
     }
 
     /// A new node under a name, which may have led elsewhere before.
@@ -316,9 +323,13 @@ impl<W: Write + Seek> Packer<W> {
     /// More bytes of a file.
     ///
     /// # Errors
-    /// `Output`, `Coding`.
+    /// `Output`, `Coding`; also for files before it, which waited.
     pub fn data(&mut self, file: &mut Incoming, bytes: &[u8]) -> Result<()> {
-        self.whole(|own| own.data.data(file, bytes))
+        self.whole(|own| {
+            own.data.data(file, bytes)?;
+            own.hold_some(WAITING_LEN.saturating_sub(file.memory()))?;
+            own.data.take_some_of(file)
+        })
     }
 
     /// A hole in a file.
@@ -332,23 +343,31 @@ impl<W: Write + Seek> Packer<W> {
     /// The content of a file is all there.
     ///
     /// # Errors
-    /// `Output`, `Coding`, `Tree`.
+    /// `Output`, `Coding`, `Tree`; also for files before it, which waited.
     pub fn end(&mut self, node: NodeId, file: Incoming) -> Result<()> {
-        let held = self.whole(|own| {
+        if file.size > esker::limits::FILE_SIZE_MAX {
+            return Err(esker::Error::FileTooBig.into());
+        }
+        self.whole(|own| {
             if own.tree.node(node)?.kind() != Kind::File {
                 return Err(esker::Error::Invalid.into());
             }
-            own.data.finish_file(file)
-        })?;
-        self.hold(node, held)
+            own.data.end_file(node, file)?;
+            own.hold_some(WAITING_LEN)
+        })
+    }
+
+    /// Takes files whose turn it is until no more than `most` bytes wait.
+    fn hold_some(&mut self, most: usize) -> Result<()> {
+        while let Some((node, held)) = self.data.next_file(most)? {
+            self.hold(node, held)?;
+        }
+        Ok(())
     }
 
     fn hold(&mut self, node: NodeId, (content, size, data): (u32, u64, u64)) -> Result<()> {
-        if size > esker::limits::FILE_SIZE_MAX {
-            return Err(esker::Error::FileTooBig.into());
-        }
         self.file_bytes += data;
-        self.whole(|own| own.tree.hold(node, content, size))
+        self.tree.hold(node, content, size)
     }
 
     /// Stored bytes so far.
@@ -373,6 +392,7 @@ impl<W: Write + Seek> Packer<W> {
         }
         // Nobody looks for a name any more.
         self.tree.forget();
+        self.hold_some(0)?;
         self.data.flush()?;
         let mut statistics = Statistics {
             file_bytes: self.file_bytes,

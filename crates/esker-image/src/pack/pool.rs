@@ -1,4 +1,4 @@
-//! Blocks compressed by several threads, and written in their order.
+//! Blocks compressed by several threads, and written in their order; in between they look ahead.
 //!
 //! Above: `data`. Invariant: at most `room` blocks are under way, so memory is bounded however fast the input
 //! comes; what is written does not depend on who was done first.
@@ -16,6 +16,7 @@ use esker_stone::rows::extents::BlockName;
 use esker_stone::superblock::DATA;
 use esker_stone::{Codec, Encoder, Setting, Shape, Shared, Transform};
 
+use super::ahead::Act;
 use super::category::{Category, TRIAL};
 use super::code;
 use super::telling::Telling;
@@ -49,12 +50,18 @@ struct Done {
     row: BlockRow,
 }
 
+/// What a thread does next.
+enum Work {
+    Block(u32, Job),
+    Ahead(Act),
+}
+
 /// What was written: the output, the blocks' rows, and how long they are.
 pub(super) type Written<W> = (W, Vec<BlockRow>, u64);
 
 /// The threads, and the blocks that came out of them.
 pub(super) struct Pool<W> {
-    jobs: Option<Sender<(u32, Job)>>,
+    work: Option<Sender<Work>>,
     done: Receiver<Done>,
     workers: Vec<JoinHandle<()>>,
     room: usize,
@@ -155,15 +162,20 @@ impl Spare {
     }
 }
 
-fn work(jobs: &Mutex<Receiver<(u32, Job)>>, done: &Sender<Done>, spare: &Spare) {
+fn run(work: &Mutex<Receiver<Work>>, done: &Sender<Done>, spare: &Spare) {
     let mut encoder = Encoder::default();
     loop {
-        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((slot, mut job)) = job else { return };
-        let ready = compress(&mut encoder, slot, &mut job);
-        spare.keep(job.plain);
-        if done.send(ready).is_err() {
-            return;
+        let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match next {
+            Ok(Work::Ahead(act)) => act(),
+            Ok(Work::Block(slot, mut job)) => {
+                let ready = compress(&mut encoder, slot, &mut job);
+                spare.keep(job.plain);
+                if done.send(ready).is_err() {
+                    return;
+                }
+            }
+            Err(_) => return,
         }
     }
 }
@@ -171,17 +183,17 @@ fn work(jobs: &Mutex<Receiver<(u32, Job)>>, done: &Sender<Done>, spare: &Spare) 
 impl<W: Write> Pool<W> {
     /// So many threads; `room` blocks may be under way.
     pub fn start(threads: usize, room: usize, output: W) -> Result<Self> {
-        let (jobs, taken) = channel();
+        let (work, taken) = channel();
         let (finished, done) = channel();
         let taken = Arc::new(Mutex::new(taken));
         let (mut workers, spare) = (Vec::with_capacity(threads), Spare::default());
         for _ in 0..threads {
             let (taken, finished, spare) = (Arc::clone(&taken), finished.clone(), spare.clone());
             let builder = thread::Builder::new().name("esker-pack".to_owned());
-            workers.push(builder.spawn(move || work(&taken, &finished, &spare))?);
+            workers.push(builder.spawn(move || run(&taken, &finished, &spare))?);
         }
         Ok(Self {
-            jobs: Some(jobs),
+            work: Some(work),
             done,
             workers,
             room: room.max(threads),
@@ -228,7 +240,16 @@ impl<W: Write> Pool<W> {
         // What would be in it is lost: this is the end of the packer.
         self.next_slot = slot.checked_add(1).ok_or(Error::Stopped)?;
         self.under_way += 1;
-        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send((slot, job)).is_ok());
+        self.give(Work::Block(slot, job))
+    }
+
+    /// Something that a thread may do when it comes to it.
+    pub fn ahead(&self, act: Act) -> Result<()> {
+        self.give(Work::Ahead(act))
+    }
+
+    fn give(&self, next: Work) -> Result<()> {
+        let sent = self.work.as_ref().is_some_and(|work| work.send(next).is_ok());
         if sent { Ok(()) } else { Err(Error::Stopped) }
     }
 
@@ -252,7 +273,7 @@ impl<W: Write> Pool<W> {
         while self.under_way > 0 {
             self.collect()?;
         }
-        self.jobs = None;
+        self.work = None;
         for worker in self.workers.drain(..) {
             worker.join().map_err(|_| Error::Stopped)?;
         }

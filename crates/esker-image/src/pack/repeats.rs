@@ -1,15 +1,14 @@
 //! Stretches that were there before, found wherever they begin and end.
 //!
-//! Above: `data`. Below: `gear`, `spool`. Each anchor in new bytes is remembered with its address. Where an anchor
+//! Above: `data`. Below: `look`, `gear`, `spool`. Each anchor in new bytes is remembered with its address. Where an anchor
 //! comes again, bytes are compared in both directions, and what is the same is taken from there if it is long enough.
 //! Within the bytes at hand nothing is looked for: they go into one block, where a codec finds it.
 //! Invariant: nothing is taken to be the same that was not compared byte by byte.
 
-use super::gear::{Anchors, Rolling};
+use super::gear::Anchors;
+use super::look::{BITS, Looked};
 use super::spool::Spool;
 
-/// One of two to the power of this many places is an anchor, at first.
-const BITS: u32 = 7;
 /// Most anchors that are remembered.
 const ANCHORS_MAX: usize = 7 << 19;
 /// Anchors that are looked up together, so that none has to wait for the memory of another.
@@ -60,32 +59,28 @@ impl Repeats {
     /// is at the address `behind`.
     pub fn take(
         &mut self,
-        bytes: &[u8],
+        looked: Looked<'_>,
         behind: Option<u64>,
         spool: &mut Spool,
     ) -> super::Result<Vec<Stretch>> {
+        let bytes = looked.bytes;
         let (pending, next) = (Vec::new(), Vec::with_capacity(AT_ONCE));
         let mut search = Search { bytes, done: 0, pending, next, vain: (0, 0), found: Vec::new() };
-        let mut rolling = Rolling::<1>::default();
-        let mut at = 0;
         if let Some(behind) = behind {
             let same = spool.same_after(behind, bytes)?;
             if same >= self.least.min(bytes.len()) {
                 search.found.push(Stretch::Known(behind, same));
-                (search.done, at) = (same, same);
+                search.done = same;
             }
         }
-        while at < bytes.len() {
-            at = self.look_up(&mut search, at, &mut rolling);
+        let mut anchors = looked.behind(search.done);
+        while self.look_up(&mut search, &mut anchors) {
             for number in 0..search.next.len() {
                 let (hash, end, address) = search.next[number];
                 if let Some(address) = address
-                    && let Some(end) = self.compare(&mut search, end, address, spool)?
+                    && self.compare(&mut search, end, address, spool)?
                 {
-                    at = end;
-                    rolling = Rolling::default();
-                    let before = at.saturating_sub(Rolling::<1>::REACH);
-                    bytes[before..at].iter().for_each(|&byte| _ = rolling.push(byte));
+                    anchors = looked.behind(search.done);
                     break;
                 }
                 search.pending.push((hash, end));
@@ -95,49 +90,45 @@ impl Repeats {
         Ok(search.found)
     }
 
-    /// Looks the next anchors up that end behind `at`: how far that went.
-    fn look_up(&self, search: &mut Search<'_>, mut at: usize, rolling: &mut Rolling<1>) -> usize {
+    /// Looks the next anchors up, if there are any.
+    fn look_up(
+        &self,
+        search: &mut Search<'_>,
+        anchors: &mut impl Iterator<Item = (u64, usize)>,
+    ) -> bool {
+        let own = anchors.filter(|(hash, _)| self.anchors.is_one(*hash));
         search.next.clear();
-        while search.next.len() < AT_ONCE {
-            let Some((hash, end)) = self.anchors.next(rolling, &search.bytes[at..]) else {
-                at = search.bytes.len();
-                break;
-            };
-            at += end;
-            if at >= Rolling::<1>::REACH {
-                search.next.push((hash, at, None));
-            }
-        }
+        search.next.extend(own.take(AT_ONCE).map(|(hash, end)| (hash, end, None)));
         for (hash, _, address) in &mut search.next {
             *address = self.anchors.get(*hash).copied();
         }
-        at
+        !search.next.is_empty()
     }
 
-    /// Bytes up to `at` are as those before `address`, if the hash says right: where the stretch ends that is the same,
-    /// if it is long enough.
+    /// Bytes up to `at` are as those before `address`, if the hash says right: whether the stretch that is the same is
+    /// long enough, so that it is taken.
     fn compare(
         &mut self,
         search: &mut Search<'_>,
         at: usize,
         address: u64,
         spool: &mut Spool,
-    ) -> super::Result<Option<usize>> {
+    ) -> super::Result<bool> {
         let distance = address.wrapping_sub(at as u64);
         if search.vain.0 == distance && at <= search.vain.1 {
-            return Ok(None);
+            return Ok(false);
         }
         let before = spool.same_before(address, &search.bytes[search.done..at])?;
         let after = spool.same_after(address, &search.bytes[at..])?;
         if before + after < self.least {
             search.vain = (distance, at + after);
-            return Ok(None);
+            return Ok(false);
         }
         self.is_new(search, at - before, spool)?;
         search.found.push(Stretch::Known(address - before as u64, before + after));
         search.pending.clear();
         search.done = at + after;
-        Ok(Some(search.done))
+        Ok(true)
     }
 
     /// Bytes up to `end` were not there before.
@@ -166,6 +157,7 @@ impl Repeats {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pack::look::Looker;
 
     fn noise(seed: u64, len: usize) -> Vec<u8> {
         let mut state = seed;
@@ -176,6 +168,16 @@ mod tests {
             (state >> 56) as u8
         };
         (0..len).map(next).collect()
+    }
+
+    fn take(
+        repeats: &mut Repeats,
+        bytes: &[u8],
+        behind: Option<u64>,
+        spool: &mut Spool,
+    ) -> crate::pack::Result<Vec<Stretch>> {
+        let anchors = Looker { repeats: true }.anchors(bytes);
+        repeats.take(Looked::new(bytes, &anchors), behind, spool)
     }
 
     /// What the stretches say the bytes are.
@@ -201,19 +203,19 @@ mod tests {
         let mut spool = Spool::new(Box::new(Vec::new()));
         let mut repeats = Repeats::new(1024);
         let first = noise(1, 200_000);
-        assert_eq!(repeats.take(&first, None, &mut spool).unwrap(), [Stretch::New(200_000)]);
+        assert_eq!(take(&mut repeats, &first, None, &mut spool).unwrap(), [Stretch::New(200_000)]);
         let other = noise(2, 5000);
         let second = [&other[..2500], &first[70_001..90_003], &other[2500..]].concat();
-        let found = repeats.take(&second, None, &mut spool).unwrap();
+        let found = take(&mut repeats, &second, None, &mut spool).unwrap();
         let right = [Stretch::New(2500), Stretch::Known(70_001, 20_002), Stretch::New(2500)];
         assert_eq!(found, right);
         assert_eq!(read(&found, 200_000, &spool), second);
         assert_eq!(spool.len(), 205_000);
         // A short one stays where it is, unless it goes on where the one before ended.
         let short = &first[1000..1900];
-        let found = repeats.take(short, None, &mut spool).unwrap();
+        let found = take(&mut repeats, short, None, &mut spool).unwrap();
         assert_eq!(found, [Stretch::New(900)]);
-        let found = repeats.take(short, Some(1000), &mut spool).unwrap();
+        let found = take(&mut repeats, short, Some(1000), &mut spool).unwrap();
         assert_eq!(found, [Stretch::Known(1000, 900)]);
     }
 
@@ -225,7 +227,7 @@ mod tests {
         let bytes = [&part[..], b"between", &part[..5000]].concat();
         for (end, piece) in [&part[..], &bytes].into_iter().enumerate() {
             let end = if end == 0 { 0 } else { 10_000 };
-            let found = repeats.take(piece, None, &mut spool).unwrap();
+            let found = take(&mut repeats, piece, None, &mut spool).unwrap();
             assert_eq!(read(&found, end, &spool), piece);
         }
         assert_eq!(spool.len(), 10_007);

@@ -22,8 +22,10 @@ pub(super) struct Units {
     categories: Vec<Category>,
     /// Where each begins in a word of its file.
     phases: Vec<u8>,
-    /// The unit at hand.
-    open: Vec<u8>,
+    /// Bytes of those that were not let go of, up to the end of the one at hand.
+    held: Vec<u8>,
+    /// Bytes of the one at hand.
+    open: usize,
     /// What its file says that it is.
     said: Option<Category>,
     unit_len: usize,
@@ -41,7 +43,8 @@ impl Units {
             starts: Vec::new(),
             categories: Vec::new(),
             phases: Vec::new(),
-            open: Vec::new(),
+            held: Vec::new(),
+            open: 0,
             said: None,
             unit_len: unit_len.min(UNIT_LEN),
             words,
@@ -87,7 +90,7 @@ impl Units {
     /// More bytes of the spool, from a file that may say what they are; `at` is where they are in what it says that of.
     pub fn push(&mut self, mut bytes: &[u8], said: Option<Category>, mut at: u64) {
         let word = said.map_or(1, Category::word) as u64;
-        let open = self.phases.last().map_or(0, |&phase| u64::from(phase)) + self.open.len() as u64;
+        let open = self.phases.last().map_or(0, |&phase| u64::from(phase)) + self.open as u64;
         if self.said != said || open % word != at % word {
             self.close();
             self.said = said;
@@ -96,16 +99,17 @@ impl Units {
             (self.unit_len / said.alignment()).max(1) * said.alignment()
         });
         while !bytes.is_empty() {
-            if self.open.is_empty() {
+            if self.open == 0 {
                 self.starts.push(self.end);
                 self.phases.push((at % word) as u8);
             }
-            let (now, rest) = bytes.split_at(bytes.len().min(unit_len - self.open.len()));
-            self.open.extend_from_slice(now);
+            let (now, rest) = bytes.split_at(bytes.len().min(unit_len - self.open));
+            self.held.extend_from_slice(now);
+            self.open += now.len();
             self.end += now.len() as u64;
             at += now.len() as u64;
             bytes = rest;
-            if self.open.len() == unit_len {
+            if self.open == unit_len {
                 self.close();
             }
         }
@@ -118,38 +122,53 @@ impl Units {
         self.starts.push(self.end);
         self.phases.push(0);
         self.end += bytes.len() as u64;
+        self.held.extend_from_slice(bytes);
         self.categories.push(said);
+    }
+
+    /// The bytes of a unit that has ended and was not let go of.
+    pub fn bytes(&self, unit: UnitId) -> &[u8] {
+        let first = self.end - self.held.len() as u64;
+        let (start, end) = self.range(unit);
+        // Lengths in memory.
+        &self.held[(start - first) as usize..(end - first) as usize]
+    }
+
+    /// Nobody wants the bytes of units before this one.
+    pub fn let_go(&mut self, before: UnitId) {
+        let (start, _) = self.range(before);
+        let kept = (self.end - start) as usize;
+        self.held.drain(..self.held.len() - kept);
     }
 
     /// A file ends here.
     pub fn end_file(&mut self) {
         let own = self.said.is_some_and(|said| said != Category::Text);
-        if own || self.open.len() >= UNIT_LEN_MIN.min(self.unit_len) {
+        if own || self.open >= UNIT_LEN_MIN.min(self.unit_len) {
             self.close();
         }
     }
 
     /// Ends the unit at hand, if there is one.
     pub fn close(&mut self) {
-        if self.open.is_empty() {
+        if self.open == 0 {
             return;
         }
         let own = self.count() as UnitId;
+        let bytes = &self.held[self.held.len() - self.open..];
         let category = match self.said {
-            None => Category::of(&self.open),
-            Some(Category::Text | Category::Code(_))
-                if Category::of(&self.open) == Category::Packed =>
-            {
+            None => Category::of(bytes),
+            Some(Category::Text | Category::Code(_)) if Category::of(bytes) == Category::Packed => {
                 Category::Packed
             }
             Some(said) => said,
         };
-        let category = if self.words { category.in_words(&self.open) } else { category };
+        let category = if self.words { category.in_words(bytes) } else { category };
         if let Some(likeness) = self.likeness.as_mut().filter(|_| category.is_drawn()) {
-            likeness.look(own, &self.open);
+            likeness.look(own, bytes);
         }
         self.categories.push(category);
-        self.open.clear();
+        self.open = 0;
     }
 
     /// What was found to be alike. Nothing is looked for any more.
