@@ -49,6 +49,9 @@ const APART_MAX: usize = 1024;
 /// Bytes of the tables that strips of a picture share, in about.
 const STRIP_TABLES_LEN: usize = 1024;
 
+/// What a file holds: the number of its content, its size, and how much of it is data.
+pub(super) type Held = (u32, u64, u64);
+
 /// Everything about the bytes.
 pub(super) struct Data<W> {
     pool: Pool<W>,
@@ -592,7 +595,7 @@ impl<W: Write> Data<W> {
     }
 
     /// A file whose bytes are in blocks that were taken over: as [`finish_file`](Self::finish_file).
-    pub fn adopt_file(&mut self, pieces: &[Piece]) -> Result<(u32, u64, u64)> {
+    pub fn adopt_file(&mut self, pieces: &[Piece]) -> Result<Held> {
         let (mut parts, mut words) = (Vec::new(), Vec::new());
         let (mut size, mut data) = (0, 0);
         for &Piece { len, place } in pieces {
@@ -616,14 +619,13 @@ impl<W: Write> Data<W> {
         }
     }
 
-    /// Ends the next file if more than `most` bytes wait: its node, the number of its content, its size, and how much
-    /// of it is data.
-    pub fn next_file(&mut self, most: usize) -> Result<Option<(NodeId, (u32, u64, u64))>> {
+    /// Ends the next file if more than `most` bytes wait: its node, and what it holds.
+    pub fn next_file(&mut self, most: usize) -> Result<Option<(NodeId, Held)>> {
         let Some((node, file)) = self.queue.pop(most)? else { return Ok(None) };
         Ok(Some((node, self.finish_file(file)?)))
     }
 
-    fn finish_file(&mut self, mut file: Incoming) -> Result<(u32, u64, u64)> {
+    fn finish_file(&mut self, mut file: Incoming) -> Result<Held> {
         while self.take_step(&mut file)? {}
         let taken = (self.may_unpack(&file) && self.unpack(&mut file)?)
             || (self.may_be_picture(&file) && self.take_picture(&mut file)?);

@@ -15,7 +15,7 @@ use esker_stone::tree::Writing;
 use esker_stone::{Codec, Hash, PageRef, Sealed, Superblock, hash};
 
 use super::category::Category;
-use super::data::{Data, PIECE_LEN};
+use super::data::{Data, Held, PIECE_LEN};
 use super::explain::{Choices, categories};
 use super::incoming::{Incoming, WAITING_LEN};
 use super::kinds::{KindUse, Stored, kinds};
@@ -365,7 +365,7 @@ impl<W: Write + Seek> Packer<W> {
         Ok(())
     }
 
-    fn hold(&mut self, node: NodeId, (content, size, data): (u32, u64, u64)) -> Result<()> {
+    fn hold(&mut self, node: NodeId, (content, size, data): Held) -> Result<()> {
         self.file_bytes += data;
         self.tree.hold(node, content, size)
     }
