@@ -21,13 +21,13 @@ pub(super) type Act = Box<dyn FnOnce() + Send>;
 
 impl<T: Send + 'static> Ahead<T> {
     /// `act` is done to `thing`; also what a thread is to do for that.
-    pub fn new(thing: T, act: impl FnOnce(&mut T) + Copy + Send + 'static) -> (Self, Act) {
+    pub fn new(thing: T, act: impl FnOnce(&mut T) + Clone + Send + 'static) -> (Self, Act) {
         let waiting = Arc::new(Mutex::new(Some(thing)));
         let (sender, done) = channel();
-        let other = Arc::clone(&waiting);
+        let (other, own) = (Arc::clone(&waiting), act.clone());
         let begin = move || {
             if let Some(mut thing) = begun(&other) {
-                act(&mut thing);
+                own(&mut thing);
                 // Nobody may want it any more.
                 let _ = sender.send(thing);
             }

@@ -134,7 +134,7 @@ impl<W: Write> Data<W> {
             making: options.unpack.map(|_| Making::default()),
             pictures: options.pictures.then(HashMap::new),
             threads,
-            looker: Looker { repeats: options.repeats.is_some() },
+            looker: Looker::new(options.repeats.is_some()),
             queue: Queue::default(),
             choices: Choices {
                 repeats: options.repeats,
@@ -204,7 +204,7 @@ impl<W: Write> Data<W> {
     }
 
     fn put_off_piece(&self, file: &mut Incoming, bytes: Vec<u8>) -> Result<()> {
-        self.pool.ahead(file.put_off(bytes, self.looker))
+        self.pool.ahead(file.put_off(bytes, &self.looker))
     }
 
     /// Takes what comes first of a file of which more waits than may; none waits before it.
@@ -370,7 +370,9 @@ impl<W: Write> Data<W> {
             self.saved += len;
             seen.into_iter().for_each(|part| join(&mut file.parts, part));
         } else {
-            self.take(file, Looked::new(&bytes, &look.anchors))?;
+            let anchors = look.anchors.unwrap_or_else(|| self.looker.anchors(&bytes));
+            self.take(file, Looked::new(&bytes, &anchors))?;
+            self.looker.took(&own);
         }
         file.hashes.push(own);
         Ok(())
@@ -613,7 +615,7 @@ impl<W: Write> Data<W> {
 
     /// All of a file came in: it waits for its turn.
     pub fn end_file(&mut self, node: NodeId, file: Incoming) -> Result<()> {
-        match self.queue.push(node, file, self.looker) {
+        match self.queue.push(node, file, &self.looker) {
             Some(act) => self.pool.ahead(act),
             None => Ok(()),
         }

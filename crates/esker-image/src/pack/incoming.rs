@@ -31,7 +31,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    fn look_at(&mut self, looker: Looker) {
+    fn look_at(&mut self, looker: &Looker) {
         if !self.bytes.is_empty() {
             self.look = Some(looker.look(&self.bytes));
         }
@@ -96,10 +96,11 @@ impl Incoming {
     }
 
     /// A piece waits for its turn.
-    pub(super) fn put_off(&mut self, bytes: Vec<u8>, looker: Looker) -> Act {
+    pub(super) fn put_off(&mut self, bytes: Vec<u8>, looker: &Looker) -> Act {
         self.steps_len += bytes.len();
         let piece = Piece { bytes, look: None };
-        let (ahead, act) = Ahead::new(piece, move |piece: &mut Piece| piece.look_at(looker));
+        let looker = looker.clone();
+        let (ahead, act) = Ahead::new(piece, move |piece: &mut Piece| piece.look_at(&looker));
         self.steps.push_back(Step::Piece(ahead));
         act
     }
@@ -116,7 +117,7 @@ pub(super) fn own_hash(pieces: &[Hash]) -> Hash {
 /// Files all of whose bytes came in.
 type Ended = VecDeque<(NodeId, Incoming)>;
 
-fn look_at(files: &mut Ended, looker: Looker) {
+fn look_at(files: &mut Ended, looker: &Looker) {
     for (_, file) in files.iter_mut().filter(|(_, file)| !file.whole) {
         file.piece.look_at(looker);
     }
@@ -138,7 +139,7 @@ pub(super) struct Queue {
 
 impl Queue {
     /// All of a file came in: what a thread may do now.
-    pub fn push(&mut self, node: NodeId, file: Incoming, looker: Looker) -> Option<Act> {
+    pub fn push(&mut self, node: NodeId, file: Incoming, looker: &Looker) -> Option<Act> {
         let len = file.memory();
         (self.len, self.ended_len) = (self.len + len, self.ended_len + len);
         self.ended.push_back((node, file));
@@ -146,8 +147,8 @@ impl Queue {
             return None;
         }
         self.ended_len = 0;
-        let ended = std::mem::take(&mut self.ended);
-        let (ahead, act) = Ahead::new(ended, move |ended: &mut Ended| look_at(ended, looker));
+        let (ended, looker) = (std::mem::take(&mut self.ended), looker.clone());
+        let (ahead, act) = Ahead::new(ended, move |ended: &mut Ended| look_at(ended, &looker));
         self.looked_at.push_back(ahead);
         Some(act)
     }

@@ -4,6 +4,8 @@
 //! when.
 
 use core::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use esker_stone::check::{Hash, hash};
 
@@ -23,25 +25,53 @@ pub(super) struct Anchor {
 #[derive(Debug)]
 pub(super) struct Look {
     pub hash: Hash,
-    pub anchors: Vec<Anchor>,
+    /// None where the piece is likely to have been there before.
+    pub anchors: Option<Vec<Anchor>>,
 }
 
+/// Words of bits that tell which pieces may have been there before.
+const HINTS: usize = 1 << 14;
+
 /// Who looks.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Looker {
     /// Stretches that were there before are looked for.
-    pub repeats: bool,
+    repeats: bool,
+    /// Of each piece that was taken two bits are set. They decide who looks for anchors, never what is found.
+    hints: Arc<[AtomicU64]>,
 }
 
 impl Looker {
-    pub fn look(self, bytes: &[u8]) -> Look {
-        Look { hash: hash(bytes), anchors: self.anchors(bytes) }
+    pub fn new(repeats: bool) -> Self {
+        Self { repeats, hints: (0..HINTS).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Hash and anchors; no anchors where the piece is likely to be known by its hash.
+    pub fn look(&self, bytes: &[u8]) -> Look {
+        let hash = hash(bytes);
+        let is_new =
+            bits(&hash).any(|(word, bit)| self.hints[word].load(Ordering::Relaxed) & bit == 0);
+        Look { hash, anchors: is_new.then(|| self.anchors(bytes)) }
+    }
+
+    /// A piece was taken.
+    pub fn took(&self, piece: &Hash) {
+        bits(piece).for_each(|(word, bit)| {
+            self.hints[word].fetch_or(bit, Ordering::Relaxed);
+        });
     }
 
     /// The anchors in a piece, if they are wanted.
-    pub fn anchors(self, bytes: &[u8]) -> Vec<Anchor> {
+    pub fn anchors(&self, bytes: &[u8]) -> Vec<Anchor> {
         if self.repeats { anchors(bytes) } else { Vec::new() }
     }
+}
+
+/// The bits of a piece.
+fn bits(piece: &Hash) -> impl Iterator<Item = (usize, u64)> {
+    let (words, _) = piece.as_chunks::<4>();
+    let numbers = words.iter().take(2).map(|&word| u32::from_le_bytes(word) as usize);
+    numbers.map(|number| (number / 64 % HINTS, 1 << (number % 64)))
 }
 
 /// All anchors in some bytes.
@@ -91,6 +121,17 @@ impl<'a> Looked<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn anchors_of_what_was_taken_are_left_to_who_needs_them() {
+        let looker = Looker::new(true);
+        let (one, other) = ([1; 9000], [2; 9000]);
+        let look = looker.look(&one);
+        assert!(look.anchors.is_some());
+        looker.took(&look.hash);
+        assert!(looker.look(&one).anchors.is_none());
+        assert!(looker.look(&other).anchors.is_some());
+    }
 
     #[test]
     fn a_part_has_the_anchors_whose_bytes_are_in_it() {

@@ -1,6 +1,6 @@
 //! Stretches that were there before, found wherever they begin and end.
 //!
-//! Above: `data`. Below: `look`, `gear`, `spool`. Each anchor in new bytes is remembered with its address. Where an anchor
+//! Above: `data`. Below: `look`, `gear`, `spool`. Each anchor in new bytes is remembered with its address. Where one
 //! comes again, bytes are compared in both directions, and what is the same is taken from there if it is long enough.
 //! Within the bytes at hand nothing is looked for: they go into one block, where a codec finds it.
 //! Invariant: nothing is taken to be the same that was not compared byte by byte.
@@ -176,7 +176,7 @@ mod tests {
         behind: Option<u64>,
         spool: &mut Spool,
     ) -> crate::pack::Result<Vec<Stretch>> {
-        let anchors = Looker { repeats: true }.anchors(bytes);
+        let anchors = Looker::new(true).anchors(bytes);
         repeats.take(Looked::new(bytes, &anchors), behind, spool)
     }
 
