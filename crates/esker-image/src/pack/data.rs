@@ -23,8 +23,8 @@ use super::category::Category;
 use super::contents::{Contents, Part, Source, join};
 use super::explain::Choices;
 use super::groups::{Group, groups};
-use super::incoming::{Incoming, Piece as Waiting, Queue, Step, WAITING_LEN, own_hash};
-use super::look::{Looked, Looker};
+use super::incoming::{Incoming, Queue, Step, WAITING_LEN, Waiting, own_hash};
+use super::look::{Look, Looked, Looker};
 use super::made::Making;
 use super::order::grown;
 use super::own::Owns;
@@ -219,9 +219,9 @@ impl<W: Write> Data<W> {
     fn take_step(&mut self, file: &mut Incoming) -> Result<bool> {
         match file.steps.pop_front() {
             Some(Step::Piece(ahead)) => {
-                let piece = ahead.get()?;
-                file.steps_len -= piece.bytes.len();
-                self.cut(file, piece)?;
+                let Waiting { bytes, look } = ahead.get()?;
+                file.steps_len -= bytes.len();
+                self.cut(file, &bytes, look)?;
             }
             Some(Step::Hole(len)) => self.take_hole(file, len),
             None => return Ok(false),
@@ -243,15 +243,11 @@ impl<W: Write> Data<W> {
         })
     }
 
-    /// Ends the bytes at hand, which may be more than a piece.
+    /// Ends the bytes at hand, which may be more than a piece; what was found out is of no more than one.
     fn cut_all(&mut self, file: &mut Incoming) -> Result<()> {
         file.whole = false;
-        let piece = std::mem::take(&mut file.piece);
-        if piece.bytes.len() <= PIECE_LEN {
-            return self.cut(file, piece);
-        }
-        let part = |part: &[u8]| Waiting { bytes: part.to_vec(), look: None };
-        piece.bytes.chunks(PIECE_LEN).try_for_each(|own| self.cut(file, part(own)))
+        let Waiting { bytes, mut look } = std::mem::take(&mut file.piece);
+        bytes.chunks(PIECE_LEN).try_for_each(|piece| self.cut(file, piece, look.take()))
     }
 
     /// Unpacks the streams of a file whose bytes are all at hand, and stores it as what makes them again. `false`:
@@ -270,8 +266,8 @@ impl<W: Write> Data<W> {
             self.apart(file, &bytes[at..start])?;
             let said = Some(Category::Text);
             let mut text = Incoming { text: true, said, ..Incoming::default() };
-            text.piece.bytes.clone_from(&stream.text);
-            self.cut_all(&mut text)?;
+            let mut pieces = stream.text.chunks(PIECE_LEN);
+            pieces.try_for_each(|piece| self.cut(&mut text, piece, None))?;
             self.units.end_file();
             let content = self.contents.text(&text.parts, &text.pieces)?;
             file.texts.push(content);
@@ -348,17 +344,14 @@ impl<W: Write> Data<W> {
     }
 
     /// Cuts a piece off: stores what is new in it.
-    fn cut(&mut self, file: &mut Incoming, Waiting { bytes, look }: Waiting) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
+    fn cut(&mut self, file: &mut Incoming, bytes: &[u8], look: Option<Look>) -> Result<()> {
         if file.hashes.is_empty() && file.said.is_none() && self.hears() {
-            file.sound = sound::found(&bytes);
+            file.sound = sound::found(bytes);
             if self.knows_code() {
-                file.code = program::found(&bytes);
+                file.code = program::found(bytes);
             }
         }
-        let look = look.unwrap_or_else(|| self.looker.look(&bytes));
+        let look = look.unwrap_or_else(|| self.looker.look(bytes));
         let own = look.hash;
         let len = bytes.len() as u64;
         file.pieces.push((own, file.parts.iter().map(|part| part.len).sum()));
@@ -370,8 +363,8 @@ impl<W: Write> Data<W> {
             self.saved += len;
             seen.into_iter().for_each(|part| join(&mut file.parts, part));
         } else {
-            let anchors = look.anchors.unwrap_or_else(|| self.looker.anchors(&bytes));
-            self.take(file, Looked::new(&bytes, &anchors))?;
+            let anchors = look.anchors.unwrap_or_else(|| self.looker.anchors(bytes));
+            self.take(file, Looked::new(bytes, &anchors))?;
             self.looker.took(&own);
         }
         file.hashes.push(own);
@@ -636,7 +629,7 @@ impl<W: Write> Data<W> {
         }
         self.units.end_file();
         self.place_some()?;
-        let own = file.own_hash();
+        let own = own_hash(&file.hashes);
         let content = self.contents.number(own, &file.parts, &file.pieces)?;
         file.texts.iter().for_each(|&text| self.contents.made_of(content, text));
         Ok((content, file.size, file.data))

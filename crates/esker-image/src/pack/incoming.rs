@@ -22,15 +22,15 @@ const TOGETHER_LEN: usize = 256 << 10;
 /// Bytes that a file takes besides its own, in about.
 const FILE_LEN: usize = 1 << 10;
 
-/// Plain bytes that are hashed as one, and known again by that.
+/// Bytes that wait for their turn.
 #[derive(Debug, Default)]
-pub(super) struct Piece {
+pub(super) struct Waiting {
     pub bytes: Vec<u8>,
-    /// What was found out about them.
+    /// What was found out about them, if they are a piece.
     pub look: Option<Look>,
 }
 
-impl Piece {
+impl Waiting {
     fn look_at(&mut self, looker: &Looker) {
         if !self.bytes.is_empty() {
             self.look = Some(looker.look(&self.bytes));
@@ -41,7 +41,7 @@ impl Piece {
 /// What comes next in a file.
 #[derive(Debug)]
 pub(super) enum Step {
-    Piece(Ahead<Piece>),
+    Piece(Ahead<Waiting>),
     Hole(u64),
 }
 
@@ -52,7 +52,7 @@ pub struct Incoming {
     pub(super) steps: VecDeque<Step>,
     /// Bytes of that.
     pub(super) steps_len: usize,
-    pub(super) piece: Piece,
+    pub(super) piece: Waiting,
     pub(super) parts: Vec<Part>,
     pub(super) hashes: Vec<Hash>,
     /// Pieces by their hashes, and where they begin.
@@ -90,17 +90,12 @@ impl Incoming {
         self.steps_len + self.piece.bytes.len() + FILE_LEN
     }
 
-    /// The hash of its content, by those of its pieces.
-    pub(super) fn own_hash(&self) -> Hash {
-        own_hash(&self.hashes)
-    }
-
     /// A piece waits for its turn.
     pub(super) fn put_off(&mut self, bytes: Vec<u8>, looker: &Looker) -> Act {
         self.steps_len += bytes.len();
-        let piece = Piece { bytes, look: None };
+        let piece = Waiting { bytes, look: None };
         let looker = looker.clone();
-        let (ahead, act) = Ahead::new(piece, move |piece: &mut Piece| piece.look_at(&looker));
+        let (ahead, act) = Ahead::new(piece, move |piece: &mut Waiting| piece.look_at(&looker));
         self.steps.push_back(Step::Piece(ahead));
         act
     }
