@@ -222,6 +222,7 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
     if options.mount.read_only {
         let opening = volumes::opening(path, false, &options);
         let volume = volumes::open_over(path, &options.bases, opening)?;
+        volumes::tell_damage(path, &volume);
         let about = about(volume.shape().size);
         if options.snapshots {
             let volume = Arc::new(volume);
@@ -324,6 +325,7 @@ fn snapshot<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
     }
     let opening = volumes::opening(&volume, false, &options);
     let snapshot = volumes::snapshots::open(&volume, &name, (&options.bases, opening))?;
+    volumes::tell_damage(&volume, snapshot.volume());
     Ok(Box::new(move |dir| {
         let size = snapshot.volume().shape().size;
         let about = json!({ "size": size, "volume": path.to_string_lossy() });

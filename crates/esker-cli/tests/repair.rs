@@ -69,6 +69,31 @@ fn places(bytes: &[u8]) -> (Vec<usize>, usize) {
     (superblocks, block.expect("a commit with blocks") + PartHead::SIZE + 5000)
 }
 
+/// Who reads what is damaged hears of it once in the log of the mount, mounted to be written or not.
+#[test]
+fn the_log_of_a_mount_names_what_is_damaged() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["tree", "mnt"]);
+    let disk = volume(&lab, &[]);
+    let (_, block) = places(&fs::read(&disk).expect("it reads"));
+    let file = fs::OpenOptions::new().write(true).open(&disk).expect("it opens");
+    file.write_all_at(&[0xa5; 64], block as u64).expect("damage");
+    let (log, mnt) = (lab.path("mount.log"), lab.path("mnt"));
+    for how in ["ro", "rw"] {
+        let _ = fs::remove_file(&log);
+        succeeds(&["mount", &disk, &mnt, "-o", how, "--log", &log]);
+        let read = |number: u64| fs::read(format!("{mnt}/d{}/f{number}", number % 3)).is_ok();
+        let readable = |_| (0..20).filter(|&number| read(number)).count();
+        assert!((0..2).map(readable).all(|count| count < 20), "nothing is damaged");
+        succeeds(&["umount", &mnt]);
+        let told = fs::read_to_string(&log).expect("a log");
+        let lines: Vec<_> = told.lines().filter(|line| line.contains("cannot be read")).collect();
+        assert!(lines.len() == 1 && lines[0].contains("block") && lines[0].contains("disk.vol"));
+    }
+}
+
 #[test]
 fn a_damaged_volume_becomes_one_that_is_whole() {
     let lab = Lab::new(&["tree"]);

@@ -211,8 +211,8 @@ fn nothing_comes_back_of_an_earlier_volume_of_the_same_name() {
     // Its superblocks are gone, and no one can say how far it was.
     let file = fs::OpenOptions::new().write(true).open(&disk).expect("it is there");
     file.write_all_at(&[0; 256 << 10], 0).expect("written");
-    fails(&[&making[..], &again].concat(), 2, &["the same UUID"]);
-    succeeds(&making);
+    fails(&[&making[..], &again, &["--no-discard"]].concat(), 2, &["the same UUID"]);
+    succeeds(&[&making[..], &again].concat());
     assert_eq!(succeeds(&["ls", &disk]), "");
 }
 
@@ -314,6 +314,69 @@ fn umount8_and_sync1_of_a_block_device_wait() {
     fs::write(format!("{mnt}/unmounted"), vec![7; 1 << 20]).expect("write");
     let umount = Command::new("umount").arg(&mnt).status().expect("umount(8)");
     assert!(umount.success() && shows("unmounted"));
+}
+
+/// Sectors that a block device was told to forget so far.
+fn discarded(device: &str) -> u64 {
+    let name = device.rsplit('/').next().expect("a name");
+    let told = fs::read_to_string(format!("/sys/class/block/{name}/stat")).expect("told");
+    told.split_whitespace().nth(13).and_then(|word| word.parse().ok()).expect("a number")
+}
+
+/// A device is told to forget what a volume needs no more, with `-o discard` and by mkfs; it writes no zeros there.
+#[test]
+fn a_device_forgets_what_nobody_needs() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["mnt"]);
+    let (file, mnt) = (lab.path("disk"), lab.path("mnt"));
+    fs::File::create(&file).and_then(|file| file.set_len(64 << 20)).expect("a file");
+    let Some(device) = Loop::new(&[&file]) else {
+        eprintln!("LEFT OUT: no loop device to be had");
+        return;
+    };
+    let life = |options: &str| {
+        succeeds(&["mount", &device.0, &mnt, "-o", options]);
+        fs::write(format!("{mnt}/noise"), common::noise(1, 16 << 20)).expect("written");
+        succeeds(&["sync", &mnt]);
+        fs::remove_file(format!("{mnt}/noise")).expect("removed");
+        succeeds(&["umount", &mnt]);
+    };
+    let begin = discarded(&device.0);
+    succeeds(&["mkfs", &device.0, "--no-discard"]);
+    life("rw");
+    assert_eq!(discarded(&device.0), begin);
+    life("discard");
+    let sectors = discarded(&device.0) - begin;
+    assert!((28 << 20..64 << 20).contains(&(sectors * 512)), "{sectors}");
+    let before = discarded(&device.0);
+    succeeds(&["mkfs", "-F", &device.0]);
+    assert_eq!(discarded(&device.0) - before, (64 << 20) / 512);
+}
+
+/// What was deleted takes no room in the file below once the volume is unmounted, nor what was there before mkfs.
+#[test]
+fn a_file_gives_back_what_nobody_needs() {
+    use std::os::unix::fs::MetadataExt as _;
+    let lab = Lab::new(&["mnt", "from"]);
+    let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
+    let takes = || fs::metadata(&disk).expect("there").blocks() * 512;
+    let noise = common::noise(1, 32 << 20);
+    fs::write(lab.path("from/noise"), &noise).expect("written");
+    succeeds(&["mkfs", &disk, "--size", "64M", "--from", &lab.path("from")]);
+    assert!(takes() > 32 << 20);
+    if can_mount() {
+        succeeds(&["mount", &disk, &mnt]);
+        assert_eq!(fs::read(format!("{mnt}/noise")).expect("read"), noise);
+        fs::remove_file(format!("{mnt}/noise")).expect("removed");
+        succeeds(&["umount", &mnt]);
+        assert!(takes() < 4 << 20, "{}", takes());
+        succeeds(&["check", &disk]);
+    }
+    fs::write(&disk, &noise).expect("written");
+    succeeds(&["mkfs", "-F", &disk]);
+    assert!(takes() < 1 << 20, "{}", takes());
 }
 
 /// umount(8) of a volume in a file does not wait until all is written: whoever opens the volume then does.

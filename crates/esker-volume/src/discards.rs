@@ -9,6 +9,9 @@ use crate::log::Log;
 use crate::segments::{Condition, Physical};
 use crate::volume::Volume;
 
+/// So large a part of a volume as one divided by this is worth that tables are written for it.
+const WASTE: u64 = 32;
+
 impl<D: Device> Volume<D> {
     /// Gives back about so many bytes of stretches that became free, and are; whether there are more.
     pub fn give_back_below(&self, most: u64) -> bool {
@@ -17,7 +20,29 @@ impl<D: Device> Volume<D> {
         !log.unneeded.is_empty()
     }
 
-    pub(crate) fn discard_some(&self, log: &mut Log, most: u64) {
+    /// Whether the log since the last round keeps much that nobody needs, and that could be given back below.
+    pub(crate) fn holds_waste(&self, log: &Log) -> bool {
+        let segments = self.segments();
+        let live = |&physical: &Physical| segments.get(physical).map_or(0, |row| row.live);
+        let live: u64 = log.since.iter().map(live).sum();
+        let kept = log.since.len() as u64 * self.shape.segment_len;
+        self.gives_back() && kept.saturating_sub(live) > self.shape.size / WASTE
+    }
+
+    /// Whether what becomes free is given back at all.
+    pub(crate) fn gives_back(&self) -> bool {
+        self.discard && self.device.geometry().zones.is_none()
+    }
+
+    /// Gives back all that nobody needs, where that saves room below.
+    pub(crate) fn give_back_rest(&self, log: &mut Log) {
+        if self.gives_back() {
+            self.give_back_idle(log);
+        }
+        self.discard_some(log, u64::MAX);
+    }
+
+    fn discard_some(&self, log: &mut Log, most: u64) {
         let mut left = most / self.shape.segment_len;
         while left > 0 && !log.unneeded.is_empty() {
             let (first, count) = self.next_run(log, left);

@@ -451,6 +451,16 @@ impl<D: Device> Volume<D> {
         }
     }
 
+    /// Gives back what nobody needs now, however much is free.
+    pub(crate) fn give_back_idle(&self, log: &mut Log) {
+        for _ in 0..ROOTS {
+            let idle = idle(&self.segments(), &self.held(log));
+            if idle.is_empty() || self.give_back(log).is_err() {
+                return;
+            }
+        }
+    }
+
     /// Gives back segments that nobody needs: a root and a superblock say so. The next one makes them free.
     fn give_back(&self, log: &mut Log) -> Result<()> {
         self.settle_nothing(log, &mut |_, state, cursor| {

@@ -104,12 +104,12 @@ impl<D: Device> Volume<D> {
         if log.fresh || !self.is_writable() {
             return Ok(());
         }
-        if self.shape.copies > 1 || self.is_worth_settling(&log) {
+        if self.shape.copies > 1 || self.is_worth_settling(&log) || self.holds_waste(&log) {
             // Rows have their parity in tables only, and opening reads every commit that is not in them. Where there
             // is no room for that, the log has them.
             let _ = self.settle_rest(&mut log);
         }
-        self.discard_some(&mut log, u64::MAX);
+        self.give_back_rest(&mut log);
         if log.closed {
             return Ok(());
         }

@@ -591,7 +591,7 @@ impl<D: Device> Volume<D> {
         *self.segments_mut() = segments;
         drop(state);
         // It saves room below, and zones are begun again when they are taken.
-        if self.discard && self.device.geometry().zones.is_none() {
+        if self.gives_back() {
             log.unneeded.extend(free);
         }
         Ok(())

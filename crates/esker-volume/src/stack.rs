@@ -134,7 +134,8 @@ impl<D: Device> Volume<D> {
             None => Vec::new(),
             Some(base) => base.open(&self.stored_page(base)?, &[])?,
         };
-        Ok(page.open(&self.stored_page(page)?, &base)?)
+        let opened = self.stored_page(page).and_then(|stored| Ok(page.open(&stored, &base)?));
+        opened.inspect_err(|error| self.teller.tell("the page at", page.segment, page.at, error))
     }
 
     fn stored_page(&self, page: &PageRef) -> Result<Vec<u8>> {
@@ -438,7 +439,9 @@ impl<D: Device> Stack<'_, D> {
             let base = self.base_of(&row)?.map(|base| self.block(base)).transpose()?;
             self.decoded(block, &row, base.as_deref().map_or(&[], Vec::as_slice))
         };
-        self.volume.cache.get(self.volume.block_key(block), |_: &Vec<u8>| true, load)
+        let got = self.volume.cache.get(self.volume.block_key(block), |_: &Vec<u8>| true, load);
+        let (segment, slot) = (block.segment, block.slot.into());
+        got.inspect_err(|error| self.volume.teller.tell("block", segment, slot, error))
     }
 
     /// The same, as the device has them now.

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use esker::Ino;
 use esker::store::View;
-use esker_stone::Setting;
 use esker_stone::cache::{Cache, CacheUse};
 use esker_stone::tree::Writing;
+use esker_stone::{Setting, Teller};
 
 use crate::base::Bases;
 use crate::commit::Likeness;
@@ -121,6 +121,8 @@ pub struct Volume<D> {
     pub(crate) scrubbed: AtomicU64,
     /// What was written since opening.
     pub(crate) counts: Counts,
+    /// Who hears of damage.
+    pub(crate) teller: Teller,
     /// Who looks at what the volume was like.
     pub(crate) moments: Moments,
     /// What is known of its snapshots.
@@ -169,6 +171,7 @@ impl<D: Device> Volume<D> {
             deleted: AtomicU64::new(0),
             scrubbed,
             counts: Counts::default(),
+            teller: Teller::default(),
             moments: Moments::default(),
             shelf: Arc::default(),
             commits: AtomicU64::new(0),
@@ -176,6 +179,11 @@ impl<D: Device> Volume<D> {
         };
         volume.measure_room(&volume.state(), &volume.segments());
         volume
+    }
+
+    /// From now on `hears` is told of every block and page that cannot be read, once.
+    pub fn tell_damage(&self, hears: impl Fn(&str) + Send + Sync + 'static) {
+        self.teller.tell_to(hears);
     }
 
     /// What it is like now; the root and the log are those that it was opened with.

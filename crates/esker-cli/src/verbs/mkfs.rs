@@ -28,7 +28,7 @@ use crate::volumes::{self, setting};
 
 /// Make a volume: a writable disk in a file, or on a block device.
 ///
-/// A file takes no room before it is written, and grows up to its size. A zoned device may have zones of 128K to 4G
+/// A file takes no room before it is written, and grows up to its size; what was there before is given back. A zoned device may have zones of 128K to 4G
 /// that are all written in order, and is made empty.
 #[derive(Args)]
 #[command(after_help = "\
@@ -49,7 +49,7 @@ pub struct Mkfs {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     size: Option<u64>,
     /// What is begun again as a whole: an erase block of the device, or some; a power of two
-    /// [default: fitting the size, 128K to 8M; a zone, where the device has zones]
+    /// [default: fitting the size, 128K to 8M, above 256G more; a zone, where the device has zones]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     segment: Option<u64>,
     /// The largest piece that is compressed as one: 4K, 8K, 16K or 32K
@@ -84,6 +84,9 @@ pub struct Mkfs {
     /// Also where there is something already
     #[arg(short = 'F', long)]
     force: bool,
+    /// Leave what a file or a device holds below it as it is, in place of giving it back first
+    #[arg(short = 'K', long)]
+    no_discard: bool,
     /// Print one line of JSON about the result
     #[arg(long)]
     pub json: bool,
@@ -165,6 +168,21 @@ const RESERVE_PERCENT_MAX: u64 = 50;
 
 /// Bytes in front that are looked at for what is there.
 const HEAD_LEN: usize = 128 << 10;
+
+/// What is given back at a time.
+const FORGET_LEN: u64 = 256 << 20;
+
+/// Gives back what is there: nobody needs it, and flash would have to move it about.
+fn forget(device: &FileDevice, size: u64) {
+    let mut bar = Progress::new("discarding", Some(size));
+    for at in (0..size).step_by(FORGET_LEN as usize) {
+        bar.tick((0, 0), at);
+        // It only ever saves room.
+        if device.discard(at, FORGET_LEN.min(size - at)).is_err() {
+            break;
+        }
+    }
+}
 
 /// What begins with these bytes, if that is known.
 fn known(head: &[u8]) -> Option<&'static str> {
@@ -302,6 +320,9 @@ impl Mkfs {
         }
         let making = self.making(len, size)?;
         self.check_count(len, size)?;
+        if zones.is_none() && !self.no_discard {
+            forget(&device, size);
+        }
         make(&device, &making).map_err(|error| volumes::failure(&self.target, &error))?;
         Ok((making, size))
     }

@@ -147,6 +147,7 @@ impl Run {
         if options.mount.read_only {
             let opening = volumes::opening(path, false, options);
             let volume = volumes::open_over(path, &options.bases, opening)?;
+            volumes::tell_damage(path, &volume);
             let fs = Arc::new(Fs::new(ReadOnly(volume), SystemClock));
             return program.run(self.context(fs)?, self.count);
         }

@@ -44,12 +44,22 @@ pub fn sync(path: &Path) -> std::io::Result<()> {
     file.sync_all()
 }
 
+/// What may be done about that. The kernel tells once that it could not hand over what somebody wrote.
+fn remedy(error: &std::io::Error) -> &'static str {
+    match Errno::from_io_error(error) {
+        Some(Errno::NOSPC) => {
+            "some of what was written had no room and is not there: make room, and write that again"
+        }
+        _ => "the log of the mount may say why",
+    }
+}
+
 impl Sync {
     /// Syncs.
     pub fn run(&self) -> Outcome {
         sync(&self.path).map_err(|error| {
             let what = format!("not everything is safe ({})", said(&error));
-            Failure::at(Exit::Failed, &what, &self.path, "the log of the mount may say why")
+            Failure::at(Exit::Failed, &what, &self.path, remedy(&error))
         })?;
         if self.json {
             say(&json!({ "synced": self.path.to_string_lossy() }).to_string());

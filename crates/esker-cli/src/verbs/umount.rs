@@ -107,7 +107,13 @@ impl Umount {
         match sync(point) {
             Err(error) if lost(&error) => {
                 let what = format!("what changed cannot be written ({})", said(&error));
-                let remedy = "save it elsewhere, or unmount it all the same with -l";
+                let remedy = match Errno::from_io_error(&error) {
+                    Some(Errno::NOSPC) => {
+                        "make room, and write again what had none; asked again it is unmounted, \
+                         without that"
+                    }
+                    _ => "save it elsewhere, or unmount it all the same with -l",
+                };
                 Err(Failure::at(Exit::Failed, &what, point, remedy))
             }
             // Dead, or not ours to open: there is nothing more to be done about it.

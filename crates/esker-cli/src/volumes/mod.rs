@@ -39,7 +39,7 @@ use esker_volume::device::{Device as _, Fault, FileDevice};
 use esker_volume::{Bases, Damage, Error, Kept, Maker, NoBase, Options, Volume};
 
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
-use crate::options;
+use crate::{log, options};
 
 /// The kind of home that an image is, in superblocks.
 const IMAGE: u32 = 1;
@@ -146,6 +146,7 @@ pub fn device(path: &Path, write: bool) -> Outcome<FileDevice> {
     }
     let open = || {
         FileDevice::open(path, write)
+            .map(|file| if file.is_file() { file } else { file.with_discard(esker_host::discard) })
             .and_then(|device| device.with_zones(|file| queue::Zoned::find(file, write)))
     };
     let (begin, mut opened) = (Instant::now(), open());
@@ -261,12 +262,22 @@ pub fn writable(path: &Path, options: &options::Options) -> Outcome<Arc<Writable
     kept(path, volume, options)
 }
 
+/// What is damaged is told in the log.
+pub fn tell_damage(path: &Path, volume: &Volume<FileDevice>) {
+    let name = path_shown(path);
+    let tell = move |what: &str| {
+        log::tell(&format!("{name}: {what}; `esker scrub` names the files of what is damaged"));
+    };
+    volume.tell_damage(tell);
+}
+
 /// Memory above a volume that is open.
 pub fn kept(
     path: &Path,
     volume: Volume<FileDevice>,
     options: &options::Options,
 ) -> Outcome<Arc<Writable>> {
+    tell_damage(path, &volume);
     let dirty_max = options.dirty.unwrap_or(options::DIRTY_LEN) / 2;
     let layers = Layers { pool: Pool::new(dirty_max), dirty_max };
     let kept = Kept::new(volume, dirty_max, Box::new(layers));

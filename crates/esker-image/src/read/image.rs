@@ -4,9 +4,9 @@
 //! was checked on its way in, and hangs together: a reference that leads nowhere is damage, never a
 //! panic or a wrong answer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use esker::{Attr, Ino, Kind};
 use esker_stone::ahead::Streams;
@@ -22,13 +22,13 @@ use esker_stone::rows::pages::Inner;
 use esker_stone::rows::xattrs::Xattrs;
 use esker_stone::superblock::DATA;
 use esker_stone::tree::{Found, Pages};
-use esker_stone::{Damage, Error, PageRef, ReadAt, Recipe, Rest, Result, Start, Unsupported, hash};
+use esker_stone::{
+    Damage, Error, PageRef, ReadAt, Recipe, Rest, Result, Start, Teller, Unsupported, hash,
+};
 
 /// Where the bytes of images come from.
 pub type Source = Box<dyn ReadAt>;
 
-/// Most damaged places of an image that are told: who wants to know more checks it.
-const TOLD_MAX: usize = 1000;
 /// Blocks that are looked at for their bases.
 const BASES_LOOK: u32 = 4096;
 /// Least bytes that a block is decoded to at a time.
@@ -43,9 +43,6 @@ pub struct Image {
     watch: Arc<Watch>,
 }
 
-/// Who is told of damage.
-type Teller = Box<dyn Fn(&str) + Send + Sync>;
-
 /// What is noticed while an image is read.
 #[derive(Default)]
 struct Watch {
@@ -54,9 +51,7 @@ struct Watch {
     /// The base that was decoded last, and one more; 0: none.
     base: AtomicU64,
     streams: Mutex<Streams>,
-    teller: OnceLock<Teller>,
-    /// What was told.
-    told: Mutex<BTreeSet<(u64, u64)>>,
+    teller: Teller,
 }
 
 /// A block as a number that is not 0.
@@ -155,18 +150,12 @@ impl Image {
         for base in &*self.bases {
             base.tell_damage(teller.clone());
         }
-        // Who was there first hears it.
-        let _ = self.watch.teller.set(Box::new(teller));
+        self.watch.teller.tell_to(teller);
     }
 
     /// Tells of damage, once for each place.
-    pub(super) fn tell(&self, segment: u64, number: u64, what: &str, error: &Error) {
-        let Some(teller) = self.watch.teller.get() else { return };
-        let mut told = locked(&self.watch.told);
-        if told.len() < TOLD_MAX && told.insert((segment, number)) {
-            drop(told);
-            teller(&format!("{what} {number} of segment {segment} cannot be read: {error}"));
-        }
+    pub(super) fn tell(&self, segment: u64, number: u64, what: &'static str, error: &Error) {
+        self.watch.teller.tell(what, segment, number, error);
     }
 
     /// The same image for a thread that decodes ahead.

@@ -80,6 +80,15 @@ pub trait Zoning: Send + Sync {
     fn finish(&self, at: u64) -> std::io::Result<()>;
 }
 
+/// Has a file, or a device, keep nothing of so many bytes from here on.
+pub type Discard = fn(&File, u64, u64) -> std::io::Result<()>;
+
+/// Makes a hole in a file.
+fn hole(file: &File, at: u64, len: u64) -> std::io::Result<()> {
+    let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    Ok(fallocate(file, how, at, len)?)
+}
+
 /// A file as a device. A sparse one grows as it is written.
 pub struct FileDevice {
     file: File,
@@ -89,6 +98,7 @@ pub struct FileDevice {
     counter: Arc<AtomicU64>,
     queue: Option<Box<dyn Queue>>,
     zoning: Option<Box<dyn Zoning>>,
+    discard: Discard,
 }
 
 fn fault(error: &Error) -> Fault {
@@ -126,7 +136,8 @@ impl FileDevice {
         flock(&file, how)?;
         let size = (&file).seek(SeekFrom::End(0))?;
         let (size, readers, counter) = (AtomicU64::new(size), Mutex::default(), Arc::default());
-        Ok(Self { file: guided(file), size, readers, counter, queue: None, zoning: None })
+        let (file, queue, zoning) = (guided(file), None, None);
+        Ok(Self { file, size, readers, counter, queue, zoning, discard: hole })
     }
 
     /// Whether it is a file, which can be made longer, and not a block device. Asked of what is open: a name may
@@ -164,6 +175,12 @@ impl FileDevice {
     #[must_use]
     pub fn placement(&self) -> Placement {
         self.queue.as_ref().map_or(Placement::Nothing, |queue| queue.placement())
+    }
+
+    /// The same, which gives back in this way what it need not keep; without, by a hole, which is what a file can.
+    #[must_use]
+    pub fn with_discard(self, discard: Discard) -> Self {
+        Self { discard, ..self }
     }
 
     /// The same, whose zones somebody knows, if it has any.
@@ -266,11 +283,10 @@ impl Device for FileDevice {
         if let Some(zoning) = &self.zoning {
             return zoning.reset(at, len).map_err(|error| fault(&error));
         }
-        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match fallocate(&self.file, how, at, len) {
+        match (self.discard)(&self.file, at, len) {
             // It only ever saves room: where it cannot, nothing is lost.
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            Err(errno) => Err(fault(&errno.into())),
+            Err(error) if error.kind() != ErrorKind::Unsupported => Err(fault(&error)),
+            _ => Ok(()),
         }
     }
 

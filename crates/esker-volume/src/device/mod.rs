@@ -9,7 +9,7 @@ mod file;
 mod stream;
 
 pub use buffer::{ALIGN, Buffer};
-pub use file::{FileDevice, Queue, Zoning};
+pub use file::{Discard, FileDevice, Queue, Zoning};
 pub use stream::{Placement, Stream, Wish};
 
 use std::fmt;
