@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use esker_image::pack::{Amount, CategoryUse, Choices, KindUse, Left, Packed};
+use esker_image::pack::{Amount, CategoryUse, Choices, KindUse, Left, Packed, UNPACK_FILE_MAX};
 use esker_stone::hex;
 use serde_json::json;
 
@@ -63,7 +63,7 @@ fn ending(kind: &KindUse) -> String {
 
 /// Which streams were left as they are, and why.
 fn left(own: &Choices) -> String {
-    let Left { long, dense, unknown, unread } = own.left;
+    let Left { long, dense, unknown, unread, large } = own.left;
     let longest = format!("longer than {}", size_shown(own.stream_max.unwrap_or(0) as u64));
     let parts = [
         (long, longest.as_str()),
@@ -75,7 +75,13 @@ fn left(own: &Choices) -> String {
         .iter()
         .filter(|(amount, _)| amount.count > 0)
         .map(|(amount, why)| format!("\n    {} {why}: {}", amount.count, size_shown(amount.bytes)));
-    let told: String = told.collect();
+    let mut told: String = told.collect();
+    if large > 0 {
+        told += &format!(
+            "\n    those of {large} files larger than {}",
+            size_shown(UNPACK_FILE_MAX as u64)
+        );
+    }
     if told.is_empty() { told } else { format!("\n  streams that were left as they are:{told}") }
 }
 
@@ -166,6 +172,7 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
             "dense": amount(&left.dense),
             "unknown": amount(&left.unknown),
             "unread": amount(&left.unread),
+            "large": { "files": left.large },
         },
         "categories": packed.choices.categories.iter().map(category).collect::<Vec<_>>(),
         "kinds": packed.kinds.iter().map(kind).collect::<Vec<_>>(),

@@ -184,6 +184,9 @@ impl<W: Write> Data<W> {
             file.piece.bytes.extend_from_slice(now);
             bytes = rest;
             if file.piece.bytes.len() == most {
+                if file.whole && begins(&file.piece.bytes) {
+                    self.choices.left.large += 1;
+                }
                 file.whole = !file.whole && (self.may_unpack(file) || self.may_be_picture(file));
                 if !file.whole {
                     self.put_off(file)?;
@@ -260,7 +263,8 @@ impl<W: Write> Data<W> {
         let bytes = std::mem::take(&mut file.piece.bytes);
         let mut at = 0;
         let len_max = self.choices.stream_max.unwrap_or(0);
-        let mut streams = Streams::of(&bytes, len_max, self.threads);
+        let setting = self.owns.setting(Category::Text, self.setting);
+        let mut streams = Streams::of(&bytes, len_max, setting, self.threads);
         for stream in streams.by_ref() {
             let start = stream.spans.first().map_or(at, |span| span.start);
             self.apart(file, &bytes[at..start])?;

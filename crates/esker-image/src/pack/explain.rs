@@ -35,12 +35,15 @@ pub struct Left {
     pub unknown: Amount,
     /// They cannot be read, or hold too much text: with all that is behind them in their files.
     pub unread: Amount,
+    /// Files that may hold some, and are too large to be looked into.
+    pub large: u64,
 }
 
 impl Left {
     /// Counts those of another file too.
     pub(super) fn join(&mut self, other: &Self) {
-        let Self { long, dense, unknown, unread } = other;
+        let Self { long, dense, unknown, unread, large } = other;
+        self.large += large;
         let all = [
             (&mut self.long, long),
             (&mut self.dense, dense),

@@ -78,6 +78,7 @@ pub use packer::{Packed, Packer};
 pub use program::Machine;
 pub use scratch::{Scratch, Scratches};
 pub use tree::{Meta, NodeId, Times};
+pub use unpack::FILE_MAX as UNPACK_FILE_MAX;
 
 /// How an image shall be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use core::ops::Range;
 use std::borrow::Cow;
 
 use esker_stone::deflate::{Run, Stream};
+use esker_stone::{Codec, Setting};
 
-use super::category::TRIAL;
 use super::explain::Left;
 
 /// Streams up to this length are unpacked where an image shall also be quick to pack and to read. An encoder knows no
@@ -16,7 +16,7 @@ use super::explain::Left;
 /// costs goes by its length. docs/benchmarks.md has what each length gains.
 pub(super) const SHORT_MAX: usize = 4 << 10;
 /// Most bytes of a file that is looked into.
-pub(super) const FILE_MAX: usize = 16 << 20;
+pub const FILE_MAX: usize = 16 << 20;
 /// Most bytes of text of all streams of a file.
 const TEXT_MAX: usize = 48 << 20;
 /// Most bytes of text of a stream for each byte of the file.
@@ -25,8 +25,11 @@ const TEXT_RATIO_MAX: usize = 64;
 const STREAM_MIN: usize = 64;
 /// How far behind a stream the next head may begin.
 const GAP_MAX: usize = 64;
-/// Bytes of text that are tried.
+/// Samples of a text that are tried, at even distances, and bytes of each.
+const SAMPLES: usize = 4;
 const SAMPLE_LEN: usize = 64 << 10;
+/// What they are tried with at most: what is quicker does worse than a good encoder of deflate, by as much as is gained.
+const TRIAL: Setting = Setting::new(Codec::Zstd, 9);
 
 /// The head of a member of a gzip file.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
@@ -193,18 +196,25 @@ pub(super) struct Streams<'a> {
     room: usize,
     /// Streams that are longer stay as they are.
     len_max: usize,
+    trial: Setting,
     threads: usize,
     /// What was left as it is so far.
     pub left: Left,
 }
 
 impl<'a> Streams<'a> {
-    pub fn of(bytes: &'a [u8], len_max: usize, threads: usize) -> Self {
+    /// Of a file whose texts would be stored so.
+    pub fn of(bytes: &'a [u8], len_max: usize, setting: Setting, threads: usize) -> Self {
         let room = bytes.len().saturating_mul(TEXT_RATIO_MAX);
         let is_pack = bytes.starts_with(&PACK);
         let at = if is_pack { PACK_LEN } else { 0 };
         let (room, left) = (room.min(TEXT_MAX), Left::default());
-        Self { bytes, at, is_pack, room, len_max, threads, left }
+        let quick = match setting.codec {
+            Codec::Zstd => setting.level < TRIAL.level,
+            codec => matches!(codec, Codec::None | Codec::Lz4),
+        };
+        let trial = if quick { setting } else { TRIAL };
+        Self { bytes, at, is_pack, room, len_max, trial, threads, left }
     }
 
     fn next_spans(&self) -> Option<Vec<Range<usize>>> {
@@ -220,7 +230,7 @@ impl<'a> Streams<'a> {
         let len = stream.len();
         let why = if len > self.len_max {
             &mut self.left.long
-        } else if len < STREAM_MIN || !promises(stream) {
+        } else if len < STREAM_MIN || !promises(stream, self.trial) {
             &mut self.left.dense
         } else {
             let made = |runs: &Vec<Run>| runs.iter().map(|run| run.bytes.len()).sum::<usize>();
@@ -265,11 +275,17 @@ impl<'a> Iterator for Streams<'a> {
     }
 }
 
-/// Whether the beginning of the text is not much longer than its part of the stream, if it is compressed quickly.
-fn promises(stream: &Stream<'_>) -> bool {
-    let sample = stream.text().get(..SAMPLE_LEN).unwrap_or(stream.text());
-    let len = TRIAL.encode(sample, &[]).map_or(sample.len(), |(_, stored)| stored.len());
-    len * stream.text().len() <= stream.len() * sample.len() / 4 * 5
+/// Whether samples of the text are not much longer than their part of the stream, if they are compressed.
+fn promises(stream: &Stream<'_>, trial: Setting) -> bool {
+    let text = stream.text();
+    let step = text.len().div_ceil(SAMPLES).max(SAMPLE_LEN);
+    let samples = text.chunks(step).map(|part| &part[..part.len().min(SAMPLE_LEN)]);
+    let (mut plain, mut stored) = (0, 0);
+    for sample in samples {
+        plain += sample.len();
+        stored += trial.encode(sample, &[]).map_or(sample.len(), |(_, stored)| stored.len());
+    }
+    stored * text.len() <= stream.len() * plain / 4 * 5
 }
 
 /// All runs of a stream, each proven; none if one of them is not worth it.
@@ -297,6 +313,8 @@ mod tests {
     use super::super::explain::Amount;
     use super::*;
 
+    const BEST: Setting = Setting::new(Codec::Zstd, 19);
+
     /// A stream with one block of stored bytes.
     fn stored(text: &[u8]) -> Vec<u8> {
         let len = (text.len() as u16).to_le_bytes();
@@ -320,7 +338,7 @@ mod tests {
         plain.extend([9; 200]);
         let between = [&gzip[..], &plain[..], &zip[..]].concat();
         for twice in [[&gzip[..], &gzip[..]].concat(), [&gzip[..], &zip[..]].concat(), between] {
-            let found: Vec<_> = Streams::of(&twice, usize::MAX, 2).collect();
+            let found: Vec<_> = Streams::of(&twice, usize::MAX, BEST, 2).collect();
             assert_eq!(found.len(), 2);
             assert_eq!(found[0].spans.first(), Some(&(from..gzip.len() - 8)));
             assert!(found.iter().all(|own| own.text == text && own.runs.len() == 1));
@@ -347,18 +365,18 @@ mod tests {
         let data = [b"\x78\x9c", &stream[..], b"adle"].concat();
         for (chunk, spans) in [(9000, 1), (100, data.len().div_ceil(100)), (1604, 2)] {
             let png = png(&data, chunk);
-            let found: Vec<_> = Streams::of(&png, usize::MAX, 1).collect();
+            let found: Vec<_> = Streams::of(&png, usize::MAX, BEST, 1).collect();
             assert_eq!(found.len(), 1, "{chunk}");
             let own = found[0].spans.iter().flat_map(|span| &png[span.clone()]);
             assert!(own.copied().collect::<Vec<_>>() == stream && found[0].text == text);
             assert!(found[0].spans.len().abs_diff(spans) <= 1);
             // Cut short anywhere, it leads nowhere, and never beyond the end.
             for at in 0..png.len() - 16 - 4 - 8 {
-                assert_eq!(Streams::of(&png[..at], usize::MAX, 1).count(), 0);
+                assert_eq!(Streams::of(&png[..at], usize::MAX, BEST, 1).count(), 0);
             }
         }
         assert_eq!(
-            Streams::of(&png(&data, 1), usize::MAX, 1).count(),
+            Streams::of(&png(&data, 1), usize::MAX, BEST, 1).count(),
             0,
             "a head of zlib in two pieces"
         );
@@ -382,19 +400,19 @@ mod tests {
         }
         pack.extend([7; OBJECT_NAME_LEN]);
         assert!(begins(&pack));
-        let found: Vec<_> = Streams::of(&pack, usize::MAX, 1).collect();
+        let found: Vec<_> = Streams::of(&pack, usize::MAX, BEST, 1).collect();
         assert_eq!(found.iter().map(|own| own.spans[0].start).collect::<Vec<_>>(), starts);
         assert!(found.iter().all(|own| own.text == text));
         for at in 0..pack.len() {
             let whole = starts.iter().filter(|&&start| start + text.len() + 5 <= at).count();
-            assert_eq!(Streams::of(&pack[..at], usize::MAX, 1).count(), whole);
+            assert_eq!(Streams::of(&pack[..at], usize::MAX, BEST, 1).count(), whole);
         }
         for kind in [0x00, 0x50] {
             pack[PACK_LEN] = kind;
-            assert_eq!(Streams::of(&pack, usize::MAX, 1).count(), 0, "no such kind");
+            assert_eq!(Streams::of(&pack, usize::MAX, BEST, 1).count(), 0, "no such kind");
         }
         pack[PACK_LEN..].fill(0xff);
-        assert_eq!(Streams::of(&pack, usize::MAX, 1).count(), 0, "a number without an end");
+        assert_eq!(Streams::of(&pack, usize::MAX, BEST, 1).count(), 0, "a number without an end");
     }
 
     #[test]
@@ -409,13 +427,13 @@ mod tests {
         // Its only block is of no kind that there is.
         let broken = [&GZIP[..], &[0, 0, 0, 0, 0, 2, 3, 7, 9, 9]].concat();
         let all = [&long[..], &tiny, &short, &broken].concat();
-        let mut streams = Streams::of(&all, whole, 2);
+        let mut streams = Streams::of(&all, whole, BEST, 2);
         let found: Vec<_> = streams.by_ref().collect();
         assert!(found.len() == 1 && found[0].text == text);
         let one = |bytes: usize| Amount { count: 1, bytes: bytes as u64 };
         let (long, dense, unread) = (one(long.len() - 18), one(tiny.len() - 18), one(3));
         assert_eq!(streams.left, Left { long, dense, unread, ..Left::default() });
-        let mut shorter = Streams::of(&short, whole - 1, 2);
+        let mut shorter = Streams::of(&short, whole - 1, BEST, 2);
         assert!(shorter.next().is_none());
         assert_eq!(shorter.left, Left { long: one(whole), ..Left::default() });
         let mut twice = shorter.left;
@@ -423,18 +441,51 @@ mod tests {
         assert_eq!((twice.long.count, twice.dense, twice.unread), (2, dense, unread));
     }
 
+    /// A stream with one block: so many copies of the same byte as 258 times this, and one more.
+    fn copies(times: usize) -> Vec<u8> {
+        // The last block, with fixed codes, the literal 0; at last the end.
+        let begin = [1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0];
+        // 258 bytes, from one before.
+        let copy = [1, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0];
+        let bits =
+            begin.into_iter().chain(std::iter::repeat_n(copy, times).flatten()).chain([0; 7]);
+        let bits: Vec<u8> = bits.collect();
+        let byte = |bits: &[u8]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit);
+        bits.chunks(8).map(byte).collect()
+    }
+
+    #[test]
+    fn what_is_behind_a_long_block_is_found() {
+        let gzip = |stream: Vec<u8>| {
+            let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3];
+            [&head[..], &stream, &[7; 8]].concat()
+        };
+        let text = b"the same words, ".repeat(100);
+        for (times, unknown) in [(1000, 0), (3000, 0), (12_000, 1)] {
+            let long = copies(times);
+            // It must not look as if it held too much text.
+            let bytes = [gzip(long), gzip(stored(&text)), vec![1; times * 10]].concat();
+            let mut streams = Streams::of(&bytes, usize::MAX, BEST, 2);
+            let found: Vec<_> = streams.by_ref().collect();
+            assert!(found.last().is_some_and(|last| last.text == text), "{times}");
+            let left = streams.left;
+            assert_eq!((left.unknown.count, left.unread.count), (unknown, 0), "{times}: {left:?}");
+            assert_eq!(found.len() as u64 + left.dense.count + unknown, 2);
+        }
+    }
+
     #[test]
     fn hostile_heads_lead_nowhere() {
         let right = [&GZIP[..], &[0xff, 1, 2, 3, 4, 5, 6, 2, 0, 9, 9, b'n', 0, b'c', 0]].concat();
         for at in 0..right.len() {
-            assert_eq!(Streams::of(&right[..at], usize::MAX, 1).count(), 0);
+            assert_eq!(Streams::of(&right[..at], usize::MAX, BEST, 1).count(), 0);
         }
         let zip = [&ZIP[..], &[0xff; 40]].concat();
-        assert_eq!(Streams::of(&zip, usize::MAX, 1).count(), 0);
-        assert_eq!(Streams::of(&[], usize::MAX, 1).count(), 0);
+        assert_eq!(Streams::of(&zip, usize::MAX, BEST, 1).count(), 0);
+        assert_eq!(Streams::of(&[], usize::MAX, BEST, 1).count(), 0);
         for len in [0u32, 1, 2, 3, 0x7fff_ffff, u32::MAX] {
             let png = [&PNG[..], &len.to_be_bytes(), b"IDAT\x78\x9c"].concat();
-            assert_eq!(Streams::of(&png, usize::MAX, 1).count(), 0);
+            assert_eq!(Streams::of(&png, usize::MAX, BEST, 1).count(), 0);
         }
     }
 }

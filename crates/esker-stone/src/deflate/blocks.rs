@@ -1,15 +1,15 @@
 //! Blocks of deflate (RFC 1951), taken apart into tokens, and put together again.
 //!
 //! Above: `stream`, `recipe`. Below: `huffman`, `bits`. Invariant: a block that was taken apart reaches back no further
-//! than the format lets it, and is no longer than [`BLOCK_TEXT_MAX`]; anything else is refused.
+//! than the format lets it, and is made of no more than [`BLOCK_TOKENS_MAX`]; anything else is refused.
 
 use core::ops::Range;
 
 use super::bits::{Reader, Writer};
 use super::huffman::{DISTANCES, Decoder, END, LITERALS, Trees, codes};
 
-/// Most bytes of text of a block.
-pub(super) const BLOCK_TEXT_MAX: usize = 512 << 10;
+/// Most tokens of a block: encoders make no more than some ten thousand.
+const BLOCK_TOKENS_MAX: usize = 512 << 10;
 
 /// The shortest length of each code, and how many bits follow.
 const LENGTHS: [(u16, u8); 29] = [
@@ -118,8 +118,8 @@ pub(super) struct Block {
     pub held: Held,
 }
 
-/// Takes the next block apart.
-pub(super) fn read(reader: &mut Reader<'_>) -> Option<Block> {
+/// Takes the next block apart, of at most so many bytes of text.
+pub(super) fn read(reader: &mut Reader<'_>, text_max: usize) -> Option<Block> {
     let last = reader.take(1)? == 1;
     let held = match reader.take(2)? {
         0 => {
@@ -130,12 +130,12 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Block> {
             }
             Held::Stored { pad, bytes: reader.bytes(len as usize)?.to_vec() }
         }
-        1 => Held::Fixed(tokens(reader, &Trees::fixed())?),
+        1 => Held::Fixed(tokens(reader, &Trees::fixed(), text_max)?),
         2 => {
             let from = reader.at();
             let trees = Trees::read(reader)?;
             let described = from..reader.at();
-            let tokens = tokens(reader, &trees)?;
+            let tokens = tokens(reader, &trees, text_max)?;
             Held::Dynamic { described, trees, tokens }
         }
         _ => return None,
@@ -143,7 +143,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Block> {
     Some(Block { last, held })
 }
 
-fn tokens(reader: &mut Reader<'_>, trees: &Trees) -> Option<Vec<Token>> {
+fn tokens(reader: &mut Reader<'_>, trees: &Trees, text_max: usize) -> Option<Vec<Token>> {
     let (literals, distances) = (Decoder::new(&trees.literals)?, Decoder::new(&trees.distances)?);
     let (mut tokens, mut text) = (Vec::new(), 0);
     loop {
@@ -159,7 +159,7 @@ fn tokens(reader: &mut Reader<'_>, trees: &Trees) -> Option<Vec<Token>> {
             }
         };
         text += token.len();
-        if text > BLOCK_TEXT_MAX {
+        if text > text_max || tokens.len() == BLOCK_TOKENS_MAX {
             return None;
         }
         tokens.push(token);
@@ -307,7 +307,7 @@ mod tests {
             writer.put(0, missing);
             let bytes = writer.finish();
             let mut reader = Reader::new(&bytes, 0);
-            let block = read(&mut reader).unwrap();
+            let block = read(&mut reader, usize::MAX).unwrap();
             assert!(block.last && reader.at() == bits);
             let (Held::Fixed(found) | Held::Dynamic { tokens: found, .. }) = &block.held else {
                 panic!("it holds tokens")

@@ -6,7 +6,7 @@
 use core::ops::Range;
 
 use super::bits::{Reader, Writer, cut};
-use super::blocks::{self, BLOCK_TEXT_MAX, Codes, Held, Token};
+use super::blocks::{self, Codes, Held, Token};
 use super::guess::{Guesser, Style};
 use super::huffman::Trees;
 use crate::column::{put_varint, take_varint};
@@ -16,7 +16,7 @@ const BEFORE_MAX: usize = 32 * 1024;
 /// Text behind it that an encoder looks at.
 const AFTER_MAX: usize = 262;
 /// Most bytes of text of a run.
-const RUN_TEXT_MAX: usize = 2 * BLOCK_TEXT_MAX;
+const RUN_TEXT_MAX: usize = 1 << 20;
 /// Most blocks of a run.
 const RUN_BLOCKS_MAX: u64 = 4096;
 /// A description is at most one part in so many of what it makes, and a little more.
@@ -113,7 +113,7 @@ pub(super) fn describe(
     let mut guesser = Guesser::describing(&all[text.clone()], before, style);
     let mut at = before;
     while reader.at() < bits.end {
-        let block = blocks::read(&mut reader)?;
+        let block = blocks::read(&mut reader, RUN_TEXT_MAX)?;
         last = block.last;
         put_block(bytes, &block, &mut guesser, &mut at, &mut blocks)?;
         count += 1;

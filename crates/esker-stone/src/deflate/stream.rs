@@ -37,14 +37,14 @@ pub struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// Unpacks the stream that these bytes begin with. `None`: there is none, or it has more than `text_max` bytes of
-    /// text, or a block that is too long to be made as one.
+    /// text, or a block of more tokens than any encoder makes.
     #[must_use]
     pub fn open(bytes: &'a [u8], text_max: usize) -> Option<Self> {
         let mut reader = Reader::new(bytes, 0);
         let (mut text, mut marks) = (Vec::new(), vec![Mark { bit: 0, text: 0 }]);
         let mut first = Vec::new();
         loop {
-            let Block { last, held } = read(&mut reader)?;
+            let Block { last, held } = read(&mut reader, text_max - text.len())?;
             expand(&held, &mut text)?;
             marks.push(Mark { bit: reader.at(), text: text.len() });
             if text.len() > text_max {
