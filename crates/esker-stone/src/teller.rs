@@ -14,10 +14,13 @@ const TOLD_MAX: usize = 1000;
 /// A place: what lies there, its segment, its number or offset in that.
 type Place = (&'static str, u64, u64);
 
+/// Hears of damage.
+type Hears = Box<dyn Fn(&str) + Send + Sync>;
+
 /// Who hears of damage, if anybody does.
 #[derive(Default)]
 pub struct Teller {
-    hears: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
+    hears: OnceLock<Hears>,
     told: Mutex<BTreeSet<Place>>,
 }
 

@@ -28,8 +28,9 @@ use crate::volumes::{self, setting};
 
 /// Make a volume: a writable disk in a file, or on a block device.
 ///
-/// A file takes no room before it is written, and grows up to its size; what was there before is given back. A zoned device may have zones of 128K to 4G
-/// that are all written in order, and is made empty.
+/// A file takes no room before it is written, and grows up to its size; what was there is given
+/// back. A zoned device may have zones of 128K to 4G that are all written in order, and is made
+/// empty.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -28,7 +28,7 @@ const GAP_MAX: usize = 64;
 /// Samples of a text that are tried, at even distances, and bytes of each.
 const SAMPLES: usize = 4;
 const SAMPLE_LEN: usize = 64 << 10;
-/// What they are tried with at most: what is quicker does worse than a good encoder of deflate, by as much as is gained.
+/// What they are tried with at most: what is quicker does worse than a good encoder of deflate does.
 const TRIAL: Setting = Setting::new(Codec::Zstd, 9);
 
 /// The head of a member of a gzip file.
