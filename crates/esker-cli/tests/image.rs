@@ -198,7 +198,9 @@ fn streams_that_are_left_as_they_are_are_told() {
         (&["-l", "5"], Some(long), true),
         (&["-l", "7"], None, true),
         (&["--unpack", "true"], None, true),
-        (&["-l", "1", "--unpack", "64K"], None, true),
+        (&["-l", "7", "--unpack", "64K"], None, true),
+        // What a quick level stores texts with does not make them smaller than their streams.
+        (&["-l", "1", "--unpack", "64K"], Some("2 whose text would not be smaller"), false),
         (&["--unpack", "1K"], Some("2 longer than 1.0 KiB: 54.8 KiB"), false),
         (&["--unpack", "false"], None, false),
         (&["-l", "4"], None, false),
