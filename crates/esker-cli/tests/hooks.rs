@@ -89,8 +89,11 @@ fn files_come_in_the_order_that_was_given() {
 fn what_makes_no_sense_stops_or_is_passed_over() {
     let scratch = Scratch::new();
     let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
-    let list = scratch.file("list", b"sub/07\nno/such\n");
-    let explicit = format!("explicit:{}", text(&list));
+    let explicit =
+        |name: &str, lines: &[u8]| format!("explicit:{}", text(&scratch.file(name, lines)));
+    let unknown = explicit("unknown", b"sub/07\nno/such\n");
+    let twice = explicit("twice", b"sub/07\n./sub/07\n");
+    let directory = explicit("directory", b"sub\nsub/07\n");
     for (more, why) in [
         (["--order-by", "echo '{\"id\":3}'; echo nonsense"], "answered `nonsense`: it is no JSON"),
         (["--order-by", "echo '{\"id\":99}'"], "there is no such id"),
@@ -98,10 +101,15 @@ fn what_makes_no_sense_stops_or_is_passed_over() {
         (["--order-by", "echo '{}'"], "it names nothing"),
         (["--filter-by", "echo '{\"id\":1,\"take\":7}'"], "neither true nor false"),
         (["--filter-by", "yes"], "answered `y`: it is no JSON"),
-        (["--order-by", "yes '{\"id\":1}'"], "answered `{\"id\":1}`: that is more than was asked"),
+        (["--order-by", "yes '{\"id\":1}'"], "answered `{\"id\":1}`: it was named before"),
+        (["--order-by", "echo '{\"id\":0}'"], "it is a directory, and only files"),
+        (["--filter-by", "yes '{\"id\":1,\"take\":true}'"], "that is more than was asked"),
         (["--filter-by", "exit 9"], "failed with status 9"),
         (["--filter-by", "sleep 1000"], "said nothing for 1 seconds"),
-        (["--order", &explicit], "names what is not there: no/such"),
+        (["--order", &unknown], "names no/such: it is not there"),
+        (["--order", &twice], "names ./sub/07: it was named before"),
+        (["--order", &directory], "names sub: it is a directory"),
+        (["--hot", &unknown["explicit:".len()..]], "names no/such: it is not there"),
     ] {
         let usual = ["--answer-timeout", "1"];
         let failed = pack(&tree, &image, &[&more[..], &usual].concat());
@@ -115,6 +123,14 @@ fn what_makes_no_sense_stops_or_is_passed_over() {
         assert!(done(&esker(["check", "--full", text(&image)])).contains("is whole"));
         fs::remove_file(&image).unwrap();
     }
+    // Of many, some are told.
+    let many: String = (0..1000).map(|number| format!("no/such/{number}\n")).collect();
+    let many = explicit("many", format!("{many}sub/09\n").as_bytes());
+    let told = errors(&pack(&tree, &image, &["--order", &many, "--on-bad-answer", "skip"]));
+    assert_eq!(told.lines().count(), 6, "{told}");
+    assert!(told.contains("no/such/4: ") && told.contains("995 more"), "{told}");
+    assert!(place(&image, &tree, "09") < place(&image, &tree, "00"));
+    fs::remove_file(&image).unwrap();
     for wrong in [vec!["--order", "random"], vec!["--order", "explicit:/no/such/list"]] {
         assert!(!pack(&tree, &image, &wrong).status.success() && !image.exists());
     }
@@ -206,14 +222,15 @@ fn a_script_that_makes_no_sense_stops_or_is_passed_over() {
         ),
         ("function filter(e) return 'yes' end", "answered string and neither true nor false"),
         ("function order(all) end", "answered nil and no list: wrong.lua:1"),
-        ("function order(all) return {all[1], 'no/such'} end", "is not there in place 2"),
-        ("function order(all) return {-1} end", "is not there in place 1"),
-        ("function order(all) return {{}} end", "is not there in place 1"),
-        ("function order(all) return {2.5} end", "is not there in place 1"),
+        ("function order(all) return {all[1], 'no/such'} end", "wrong.lua:1, in place 2"),
+        ("function order(all) return {-1} end", "it is not there: wrong.lua:1, in place 1"),
+        ("function order(all) return {{}} end", "it is not there: wrong.lua:1, in place 1"),
+        ("function order(all) return {2.5} end", "it is not there: wrong.lua:1, in place 1"),
         (
             "function order(all) for i = 1, 99 do all[i] = 1 end return all end",
-            "more than there is",
+            "it was named before: wrong.lua:1, in place 2",
         ),
+        ("function order(all) return {'sub'} end", "it is a directory, and only files"),
         ("\x1bLua", "failed"),
     ] {
         packs_in_spite_of(&scratch, &tree, script.as_bytes(), why);
@@ -315,4 +332,15 @@ fn a_kind_of_data_is_treated_in_its_own_way() {
     }
     let refused = pack(&tree, &image, &["--category", "usual:order=alike"]);
     assert!(errors(&refused).contains("at this level"), "{}", errors(&refused));
+    for vain in [
+        &["--category", "code:codec=xz:9"][..],
+        &["--category", "packed:order=path"],
+        &["--category", "text:block=1M"],
+        &["--category", "streams:block=1M", "--unpack", "false"],
+        &["--category", "usual:order=path", "--order", "explicit:/dev/null"],
+    ] {
+        let refused = pack(&tree, &image, vain);
+        assert_eq!(refused.status.code(), Some(2), "{vain:?}");
+        assert!(errors(&refused).contains("has no effect"), "{vain:?}: {}", errors(&refused));
+    }
 }

@@ -139,25 +139,30 @@ fn parts_and_orders_are_chosen() {
 }
 
 #[test]
-fn a_list_that_names_what_is_not_there_stops_or_is_passed_over() {
+fn a_list_that_makes_no_sense_stops_or_is_passed_over() {
     let scratch = Scratch::new();
     let image = packed(&scratch, "x.esker", &tree(&scratch), &[]);
-    let (new, list) = (scratch.path("new.esker"), scratch.file("list", b"a/17.txt\n/a/no/such\n"));
-    let explicit = format!("explicit:{}", text(&list));
-    for how in [["--order", &explicit], ["--hot", text(&list)]] {
-        let repack = |more: &[&str]| {
-            let all = ["repack", text(&image), "-o", text(&new)];
-            esker([&all[..], &how, more].concat())
-        };
-        let stopped = repack(&[]);
-        assert_eq!(stopped.status.code(), Some(4), "{how:?}: {}", errors(&stopped));
-        let why = "names what is not there: /a/no/such";
-        assert!(errors(&stopped).contains(why) && !new.exists(), "{}", errors(&stopped));
-        let went_on = repack(&["--on-bad-answer", "skip"]);
-        assert!(errors(&went_on).contains(why), "{}", errors(&went_on));
-        done(&went_on);
-        assert_eq!(done(&esker(["diff", text(&image), text(&new)])), "");
-        fs::remove_file(&new).unwrap();
+    for (name, lines, why) in [
+        ("unknown", "a/17.txt\n/a/no/such\n", "names /a/no/such: it is not there"),
+        ("twice", "a/17.txt\n./a/17.txt\n", "names ./a/17.txt: it was named before"),
+        ("directory", "a\na/17.txt\n", "names a: it is a directory"),
+    ] {
+        let (new, list) = (scratch.path("new.esker"), scratch.file(name, lines.as_bytes()));
+        let explicit = format!("explicit:{}", text(&list));
+        for how in [["--order", &explicit], ["--hot", text(&list)]] {
+            let repack = |more: &[&str]| {
+                let all = ["repack", text(&image), "-o", text(&new)];
+                esker([&all[..], &how, more].concat())
+            };
+            let stopped = repack(&[]);
+            assert_eq!(stopped.status.code(), Some(4), "{how:?}: {}", errors(&stopped));
+            assert!(errors(&stopped).contains(why) && !new.exists(), "{}", errors(&stopped));
+            let went_on = repack(&["--on-bad-answer", "skip"]);
+            assert!(errors(&went_on).contains(why), "{}", errors(&went_on));
+            done(&went_on);
+            assert_eq!(done(&esker(["diff", text(&image), text(&new)])), "");
+            fs::remove_file(&new).unwrap();
+        }
     }
 }
 

@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// `patience` ends it. The error is what went wrong, in words; answers up to then were told.
 pub fn ask(
     command: &str,
-    lines: Vec<String>,
+    lines: impl Iterator<Item = String> + Send + 'static,
     patience: Duration,
     mut each: impl FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<(), String> {
@@ -143,7 +143,7 @@ mod tests {
 
     fn answers(command: &str, lines: usize) -> (Vec<String>, Result<(), String>) {
         let mut heard = Vec::new();
-        let lines = (0..lines).map(|line| format!("line {line}")).collect();
+        let lines = (0..lines).map(|line| format!("line {line}"));
         let ended = ask(command, lines, Duration::from_secs(2), |line| {
             heard.push(String::from_utf8_lossy(line).into_owned());
             if line == b"wrong" { Err("it is wrong".to_owned()) } else { Ok(()) }

@@ -1,19 +1,20 @@
 //! What a user's programs and lists say of a tree before it is packed: which files are left out, which come first, and
 //! which are wanted first when the image is used.
 //!
-//! Above: `verbs::pack`. Below: `ask`, `script`, `survey`. Invariant: what they say only chooses; what makes no sense
-//! is told, and ends the work or is passed over, as the user chose.
+//! Above: `verbs::pack`. Below: `ask`, `script`, `survey`, `nonsense`. Invariant: what they say only chooses; what
+//! makes no sense is told, and ends the work or is passed over, as the user chose.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::Value;
 
 use super::ask::ask;
-use super::survey::{Thing, survey};
+use super::nonsense::{NOT_THERE, Nonsense, OnBad};
+use super::survey::{Ordered, Thing, survey};
 use super::{Rules, script};
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 
@@ -45,35 +46,6 @@ pub struct Hooks {
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     answer_timeout: u32,
-}
-
-/// What happens after an answer that makes no sense.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnBad {
-    /// Nothing is packed.
-    Stop,
-    /// It is told and passed over.
-    Skip,
-}
-
-impl OnBad {
-    /// Something makes no sense.
-    pub fn met(self, why: String) -> Outcome {
-        match self {
-            Self::Stop => {
-                Err(Failure::new(Exit::Source, why, "--on-bad-answer skip goes on all the same"))
-            }
-            Self::Skip => {
-                eprintln!("esker: {why}");
-                Ok(())
-            }
-        }
-    }
-
-    /// A list names something of which nothing is there.
-    pub fn met_unknown(self, list: &Path, line: &[u8]) -> Outcome {
-        self.met(format!("{} names what is not there: {}", path_shown(list), shown(line)))
-    }
 }
 
 /// What was chosen. All paths are below the root of the tree, without a `/` in front.
@@ -110,13 +82,12 @@ impl Hooks {
             return Err(only_one());
         }
         let things = Arc::new(survey(root, rules));
-        let known = things.iter().enumerate().map(|(id, thing)| (&thing.path[..], id)).collect();
-        let known = Known { things: &things, by_path: known };
+        let known = Known::of(&things);
         if let Some(command) = &self.filter_by {
             let take = |id: usize, answer: &Value| {
                 match answer.get("take").map(Value::as_bool) {
-                    Some(Some(true)) => chosen.out.remove(&things[id].path),
-                    Some(Some(false)) => chosen.out.insert(things[id].path.clone()),
+                    Some(Some(true)) => chosen.out.remove(known.path(id)),
+                    Some(Some(false)) => chosen.out.insert(known.path(id).to_vec()),
                     _ => return Err("`take` is neither true nor false".to_owned()),
                 };
                 Ok(())
@@ -128,11 +99,13 @@ impl Hooks {
             chosen.hot = chosen.first.len();
         }
         if let Some(file) = &self.script {
-            self.scripted(file, &things, &mut chosen)?;
+            self.scripted(file, &known, &mut chosen)?;
         }
         if let Some(command) = &self.order_by {
+            let mut order = Ordered::default();
             let next = |id: usize, _: &Value| {
-                chosen.first.push(things[id].path.clone());
+                order.next(id, &known.things[id])?;
+                chosen.first.push(known.path(id).to_vec());
                 Ok(())
             };
             self.asked("--order-by", command, &known, next)?;
@@ -145,8 +118,6 @@ impl Hooks {
             self.listed(Path::new(list), &known, &mut chosen)?;
         }
         chosen.ordered |= self.order_by.is_some() || self.order.is_some();
-        chosen.first.retain(|path| known.is_file(path));
-        chosen.hot = chosen.hot.min(chosen.first.len());
         Ok(chosen)
     }
 
@@ -159,8 +130,9 @@ impl Hooks {
         mut each: impl FnMut(usize, &Value) -> Result<(), String>,
     ) -> Outcome {
         let patience = Duration::from_secs(self.answer_timeout.into());
-        let (mut passed_over, mut heard) = (Vec::new(), 0);
-        let lines = known.things.iter().enumerate().map(|(id, thing)| thing.line(id)).collect();
+        let mut nonsense = Nonsense::of(format!("the program of {what}"), self.on_bad_answer);
+        let (all, mut heard) = (Arc::clone(known.things), 0);
+        let lines = (0..all.len()).map(move |id| all[id].line(id));
         let ended = ask(command, lines, patience, |line| {
             // Who answers for ever would be listened to for ever.
             if heard == known.things.len() {
@@ -168,33 +140,28 @@ impl Hooks {
             }
             heard += 1;
             let right = known.answer(line).and_then(|(id, answer)| each(id, &answer));
-            match (right, self.on_bad_answer) {
-                (Err(why), OnBad::Skip) => {
-                    passed_over.push(format!("answered `{}`: {why}", shown(line)));
-                    Ok(())
-                }
-                (right, _) => right,
-            }
+            right.or_else(|why| {
+                let told = nonsense.met(&format!("answered `{}`: {why}", shown(line)));
+                told.map_err(|_| why)
+            })
         });
-        for why in passed_over.into_iter().chain(ended.err()) {
-            self.on_bad_answer.met(format!("the program of {what} {why}"))?;
-        }
-        Ok(())
+        ended.or_else(|why| nonsense.met(&why))
     }
 
     /// Asks a script about all things.
-    fn scripted(&self, file: &Path, things: &Arc<Vec<Thing>>, chosen: &mut Chosen) -> Outcome {
+    fn scripted(&self, file: &Path, known: &Known<'_>, chosen: &mut Chosen) -> Outcome {
         let patience = Duration::from_secs(self.answer_timeout.into());
         let skip = self.on_bad_answer == OnBad::Skip;
-        let said = |why: &str| format!("the script {} {why}", path_shown(file));
-        let answer = match script::run(file, things, skip, patience) {
+        let source = format!("the script {}", path_shown(file));
+        let mut nonsense = Nonsense::of(source, self.on_bad_answer);
+        let answer = match script::run(file, known.things, skip, patience) {
             Ok(answer) => answer,
-            Err(why) => return self.on_bad_answer.met(said(&why)),
+            Err(why) => return nonsense.met(&why),
         };
         for why in &answer.wrong {
-            self.on_bad_answer.met(said(why))?;
+            nonsense.met(why)?;
         }
-        let path = |id: usize| things[id].path.clone();
+        let path = |id: usize| known.path(id).to_vec();
         chosen.out.extend(answer.out.into_iter().map(path));
         if let Some(first) = answer.first {
             if self.order_by.is_some() || self.order.is_some() {
@@ -207,14 +174,18 @@ impl Hooks {
         Ok(())
     }
 
-    /// Reads a list of paths; each that is known comes next.
+    /// Reads a list of paths; each file that is known comes next.
     fn listed(&self, list: &Path, known: &Known<'_>, chosen: &mut Chosen) -> Outcome {
-        let text = read_list(list)?;
+        let (text, mut order) = (read_list(list)?, Ordered::default());
+        let mut nonsense = Nonsense::of(path_shown(list), self.on_bad_answer);
         for (line, path) in paths_in(&text) {
-            if known.by_path.contains_key(path) {
-                chosen.first.push(path.to_vec());
-            } else {
-                self.on_bad_answer.met_unknown(list, line)?;
+            let next = match known.by_path.get(path) {
+                None => Err(NOT_THERE.to_owned()),
+                Some(&id) => order.next(id, &known.things[id]),
+            };
+            match next {
+                Ok(()) => chosen.first.push(path.to_vec()),
+                Err(why) => nonsense.met(&format!("names {}: {why}", shown(line)))?,
             }
         }
         Ok(())
@@ -244,13 +215,18 @@ fn only_one() -> Failure {
 
 /// All things, found by their paths.
 struct Known<'a> {
-    things: &'a [Thing],
+    things: &'a Arc<Vec<Thing>>,
     by_path: HashMap<&'a [u8], usize>,
 }
 
-impl Known<'_> {
-    fn is_file(&self, path: &[u8]) -> bool {
-        self.by_path.get(path).is_some_and(|&id| self.things[id].is_file())
+impl<'a> Known<'a> {
+    fn of(things: &'a Arc<Vec<Thing>>) -> Self {
+        let by_path = things.iter().enumerate().map(|(id, thing)| (&thing.path[..], id)).collect();
+        Self { things, by_path }
+    }
+
+    fn path(&self, id: usize) -> &[u8] {
+        &self.things[id].path
     }
 
     /// What an answer is about, by number or by path.

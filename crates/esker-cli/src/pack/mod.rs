@@ -6,9 +6,11 @@
 mod again;
 mod archive;
 mod ask;
+mod explain;
 mod filter;
 mod hooks;
 mod list;
+mod nonsense;
 mod options;
 mod output;
 mod progress;
@@ -19,11 +21,13 @@ mod walk;
 
 pub use again::{Again, Order, again};
 pub use archive::unpack;
+pub use explain::{category, category_words, explained};
 pub use filter::{Rules, glob};
-pub use hooks::{Chosen, Hooks, OnBad, paths_in, read_list};
+pub use hooks::{Chosen, Hooks, paths_in, read_list};
 pub use list::gather_list;
-pub use options::{Choosing, Making, Rewriting};
+pub use nonsense::{NAMED_BEFORE, NOT_THERE, Nonsense, OnBad, no_file};
+pub use options::{Choosing, Making, Rewriting, refuse_in_vain, take_over};
 pub use output::{Output, failure};
 pub use progress::{Bar, Total};
-pub use summary::{Slowest, described, explained, words};
+pub use summary::{Slowest, described, words};
 pub use walk::{Gathered, Plan, gather};

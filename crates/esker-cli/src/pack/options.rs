@@ -30,6 +30,10 @@ const PAGE_LENS: (u64, u64) = (512, 256 << 10);
 /// The longest stream that can be told of.
 const STREAM_LEN_MAX: u64 = 1 << 30;
 
+/// Under which names an image keeps how its data was packed.
+const LEVEL_NOTE: &str = "level";
+const OPTIONS_NOTE: &str = "options";
+
 /// How the image is compressed.
 #[derive(Args)]
 pub struct Making {
@@ -72,7 +76,7 @@ pub struct Making {
     /// true from level 7 on]
     #[arg(long, value_name = "true|false")]
     pictures: Option<bool>,
-    /// Treat one kind of data in its own way, as in code:codec=xz:9,block=16M or sound:order=path; any number of them.
+    /// Treat one kind of data in its own way, as in text:codec=xz:9,block=16M or usual:order=path; any number of them.
     /// Kinds: usual, packed (what is compressed already), sound, hot, text, streams (what is in those that are
     /// unpacked), code
     #[arg(long, value_name = "KIND:KEY=VALUE[,...]")]
@@ -200,12 +204,12 @@ fn longest(word: &str) -> Outcome<Option<usize>> {
     }
 }
 
-/// What a word says of one kind of data.
+/// What a word says of one kind of data. What comes later wins.
 fn own(mut owns: Owns, word: &str, alike: bool) -> Outcome<Owns> {
-    let remedy = "write it as code:codec=zstd:19,block=8M,order=path, each of the three or some";
+    let remedy = "write it as text:codec=zstd:19,block=8M,order=path, each of the three or some";
     let bad = |why: &str| usage(format!("bad --category: {word}: {why}"), remedy);
     let (name, rest) = word.split_once(':').ok_or_else(|| bad("it says nothing"))?;
-    let mut said = Own::default();
+    let (mut said, mut in_order) = (Own::default(), None);
     for part in rest.split(',') {
         match part.split_once('=') {
             Some(("codec", codec)) => said.setting = Some(setting(codec).map_err(|why| bad(&why))?),
@@ -214,8 +218,8 @@ fn own(mut owns: Owns, word: &str, alike: bool) -> Outcome<Owns> {
                 let len = size("category", Some(&len.to_owned()), bounds)?;
                 said.block_len = len.map(|len| len as usize);
             }
-            Some(("order", "path")) => said.in_order = true,
-            Some(("order", "alike")) if alike => said.in_order = false,
+            Some(("order", "path")) => in_order = Some(true),
+            Some(("order", "alike")) if alike => in_order = Some(false),
             Some(("order", "alike")) => return Err(bad("at this level like is not drawn to like")),
             _ => return Err(bad("known are codec=, block=, order=path and order=alike")),
         }
@@ -223,10 +227,25 @@ fn own(mut owns: Owns, word: &str, alike: bool) -> Outcome<Owns> {
     let known = owns.say(name, |own| {
         own.setting = said.setting.or(own.setting);
         own.block_len = said.block_len.or(own.block_len);
-        own.in_order |= said.in_order;
+        own.in_order = in_order.unwrap_or(own.in_order);
     });
     let names = || Owns::NAMES.map(|(name, _)| name).join(", ");
     if known { Ok(owns) } else { Err(bad(&format!("kinds are {}", names()))) }
+}
+
+/// Refuses what is said of kinds of data that changes nothing.
+pub fn refuse_in_vain(options: &Options) -> Outcome {
+    let Some((name, why)) = options.owns.in_vain(options) else { return Ok(()) };
+    let what = format!("--category {name}: has no effect: {why}");
+    Err(usage(what, "leave it out, or choose another level; `esker pack --help` lists them"))
+}
+
+/// Lets an image whose blocks are those of another keep how these were packed.
+pub fn take_over(options: &mut Options, old: &[(Vec<u8>, Vec<u8>)]) {
+    let names = [LEVEL_NOTE, OPTIONS_NOTE].map(str::as_bytes);
+    let is_taken = |(name, _): &&(Vec<u8>, Vec<u8>)| names.contains(&&name[..]);
+    options.notes.retain(|note| !is_taken(&note));
+    options.notes.extend(old.iter().filter(is_taken).cloned());
 }
 
 impl Making {
@@ -274,9 +293,35 @@ impl Making {
         if rewriting.all_times {
             options.times = Times::All;
         }
-        options.notes =
-            vec![(b"packer".to_vec(), concat!("esker ", env!("CARGO_PKG_VERSION")).into())];
+        options.notes = self.notes();
         Ok(options)
+    }
+
+    /// What the image keeps: who made it, and what of what was asked for its bytes depend on.
+    fn notes(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut said = Vec::new();
+        let mut say = |name: &str, value: Option<String>| {
+            said.extend(value.map(|value| format!("--{name} {value}")));
+        };
+        say("codec", self.codec.map(|codec| codec.to_string()));
+        say("meta-codec", self.meta_codec.map(|codec| codec.to_string()));
+        say("block-size", self.block_size.clone());
+        say("shared-size", self.shared_size.clone());
+        say("group-size", self.group_size.clone());
+        say("repeats", self.repeats.clone());
+        say("page-size", self.page_size.clone());
+        say("unpack", self.unpack.clone());
+        say("pictures", self.pictures.map(|pictures| pictures.to_string()));
+        for category in &self.category {
+            say("category", Some(category.clone()));
+        }
+        let note = |name: &str, value: String| (name.as_bytes().to_vec(), value.into_bytes());
+        let packer = concat!("esker ", env!("CARGO_PKG_VERSION")).to_owned();
+        let mut notes = vec![note("packer", packer), note(LEVEL_NOTE, self.level.to_string())];
+        if !said.is_empty() {
+            notes.push(note(OPTIONS_NOTE, said.join(" ")));
+        }
+        notes
     }
 }
 
@@ -337,6 +382,18 @@ impl Rewriting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_is_said_twice_the_last_counts() {
+        let all = |words: &[&str]| {
+            let said = words.iter().map(|word| word.to_string());
+            said.fold(Owns::default(), |owns, word| own(owns, &word, true).ok().unwrap())
+        };
+        let both = ["text:order=path,block=1M", "text:order=alike"];
+        assert_eq!(all(&both), all(&["text:block=1M"]));
+        assert_ne!(all(&["text:order=path"]), Owns::default());
+        assert_eq!(all(&["text:codec=lz4", "text:codec=zstd:3"]), all(&["text:codec=zstd:3"]));
+    }
 
     #[test]
     fn owners_and_permissions_are_read() {

@@ -20,7 +20,8 @@ use mlua::{
     Error, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, Variadic, VmState,
 };
 
-use super::survey::Thing;
+use super::nonsense::NOT_THERE;
+use super::survey::{Ordered, Thing};
 use crate::failure::{said, shown};
 
 /// Longest script.
@@ -275,20 +276,19 @@ impl Asking<'_> {
         };
         let paths = self.things.iter().enumerate().map(|(id, thing)| (&thing.path[..], id));
         let paths: HashMap<&[u8], usize> = paths.collect();
-        let mut first = Vec::new();
+        let (mut first, mut order) = (Vec::new(), Ordered::default());
         for (at, named) in said.sequence_values::<Value>().enumerate() {
             let named = named.map_err(failed)?;
-            let why = match self.named(&named, &paths) {
-                _ if at >= self.things.len() => {
-                    return Err(format!("answered more than there is: {place}"));
+            if at >= self.things.len() {
+                return Err(format!("answered more than there is: {place}"));
+            }
+            let next = self.named(&named, &paths).ok_or_else(|| NOT_THERE.to_owned());
+            match next.and_then(|id| order.next(id, &self.things[id]).map(|()| id)) {
+                Ok(id) => first.push(id),
+                Err(why) => {
+                    self.bad(format!("gave an order: {why}: {place}, in place {}", at + 1), answer)?
                 }
-                Some(id) => {
-                    first.push(id);
-                    continue;
-                }
-                None => format!("named what is not there in place {}: {place}", at + 1),
-            };
-            self.bad(why, answer)?;
+            }
         }
         answer.first = Some(first);
         Ok(())

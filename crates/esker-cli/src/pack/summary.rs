@@ -4,11 +4,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use esker_image::pack::{Amount, CategoryUse, Choices, KindUse, Left, Packed, UNPACK_FILE_MAX};
+use esker_image::pack::{Amount, KindUse, Packed};
 use esker_stone::hex;
 use serde_json::json;
 
 use super::Gathered;
+use super::explain::category;
 use crate::failure::{path_shown, shown};
 use crate::units::size_shown;
 
@@ -53,75 +54,12 @@ impl Slowest {
     }
 }
 
-fn ratio(bytes: u64, stored: u64) -> f64 {
+pub(super) fn ratio(bytes: u64, stored: u64) -> f64 {
     bytes as f64 / stored.max(1) as f64
 }
 
 fn ending(kind: &KindUse) -> String {
     if kind.kind.is_empty() { "(no ending)".to_owned() } else { format!(".{}", kind.kind) }
-}
-
-/// Which streams were left as they are, and why.
-fn left(own: &Choices) -> String {
-    let Left { long, dense, unknown, unread, large } = own.left;
-    let longest = format!("longer than {}", size_shown(own.stream_max.unwrap_or(0) as u64));
-    let parts = [
-        (long, longest.as_str()),
-        (dense, "whose text would not be smaller"),
-        (unknown, "by an encoder that cannot be guessed"),
-        (unread, "that cannot be read or have too much text, with what is behind them"),
-    ];
-    let told = parts
-        .iter()
-        .filter(|(amount, _)| amount.count > 0)
-        .map(|(amount, why)| format!("\n    {} {why}: {}", amount.count, size_shown(amount.bytes)));
-    let mut told: String = told.collect();
-    if large > 0 {
-        told += &format!(
-            "\n    those of {large} files larger than {}",
-            size_shown(UNPACK_FILE_MAX as u64)
-        );
-    }
-    if told.is_empty() { told } else { format!("\n  streams that were left as they are:{told}") }
-}
-
-/// Why the image came out as it did.
-pub fn explained(packed: &Packed) -> String {
-    let own = &packed.choices;
-    let mut text = String::from("how it was packed:");
-    text += &match own.repeats {
-        None => "\n  stretches that were there before: not looked for".to_owned(),
-        Some(least) => format!(
-            "\n  stretches of {} and more that were there before: {}",
-            size_shown(least as u64),
-            size_shown(own.repeated),
-        ),
-    };
-    text += &match own.alike {
-        None => format!("\n  {} units in the order in which they came", own.units),
-        Some(pairs) => format!("\n  {} units, like beside like: {pairs} pairs are", own.units),
-    };
-    if own.unpacked > 0 {
-        let (streams, inside) = (size_shown(own.unpacked), size_shown(own.text));
-        text += &format!("\n  streams of deflate: {streams}, stored as {inside} of text");
-    }
-    text += &left(own);
-    for part in &own.categories {
-        text += &format!(
-            "\n  {}: {} blocks, {} became {} (1 : {:.1}); {} predicted, {} with branches told \
-             by where they go to, {} told in words, {} stored as they are",
-            part.name,
-            part.blocks,
-            size_shown(part.plain),
-            size_shown(part.stored),
-            ratio(part.plain, part.stored),
-            part.predicted,
-            part.filtered,
-            part.told,
-            part.raw,
-        );
-    }
-    text
 }
 
 /// For a machine: one line.
@@ -130,19 +68,6 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
     let kind = |kind: &KindUse| {
         let (files, bytes) = (kind.files, kind.bytes);
         json!({ "kind": kind.kind, "files": files, "bytes": bytes, "stored": kind.stored })
-    };
-    let category = |part: &CategoryUse| {
-        let (blocks, predicted, filtered) = (part.blocks, part.predicted, part.filtered);
-        json!({
-            "category": part.name,
-            "blocks": blocks,
-            "predicted": predicted,
-            "filtered": filtered,
-            "told": part.told,
-            "raw": part.raw,
-            "bytes": part.plain,
-            "stored": part.stored,
-        })
     };
     let slow = |(took, path): &(Duration, Vec<u8>)| {
         let took = took.as_secs_f64();

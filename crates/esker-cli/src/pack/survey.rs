@@ -3,6 +3,7 @@
 //! Above: `hooks`, `script`. Invariant: a directory comes before all that is in it, and that follows without a gap;
 //! what cannot be read is left to whoever packs it.
 
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::Rules;
+use super::nonsense::{NAMED_BEFORE, no_file};
 
 /// One thing in the tree.
 pub struct Thing {
@@ -66,6 +68,21 @@ impl Thing {
             "mtime": self.mtime,
         })
         .to_string()
+    }
+}
+
+/// Files that come one after the other.
+#[derive(Default)]
+pub struct Ordered(HashSet<usize>);
+
+impl Ordered {
+    /// The next one, with its number. The error is why it makes no sense.
+    pub fn next(&mut self, id: usize, thing: &Thing) -> Result<(), String> {
+        if !thing.is_file() {
+            return Err(no_file(thing.kind));
+        }
+        let is_new = self.0.insert(id);
+        if is_new { Ok(()) } else { Err(NAMED_BEFORE.to_owned()) }
     }
 }
 

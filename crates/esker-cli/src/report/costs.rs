@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use esker::store::Flow;
 use esker::{Ino, Kind};
 use esker_image::Image;
-use esker_image::pack::Category;
 use esker_stone::rows::blocks::{BlockRow, ORIGIN_SEGMENT_MASK};
 use esker_stone::rows::extents::{BlockName, Piece};
 use esker_stone::superblock::DATA;
@@ -26,19 +25,6 @@ pub struct File {
     pub stored: f64,
     /// Its content, so that two with the same are known.
     pub content: Hash,
-}
-
-/// Blocks of a category.
-#[derive(Default)]
-pub struct Blocks {
-    /// Which.
-    pub name: &'static str,
-    /// How many.
-    pub count: u64,
-    /// Their bytes.
-    pub plain: u64,
-    /// And as they are stored.
-    pub stored: u64,
 }
 
 /// What everything costs.
@@ -64,7 +50,7 @@ impl Costs {
     /// # Errors
     /// What reading the block index meets.
     pub fn of(image: &Image, root: Node) -> Result<Self> {
-        let rows = rows(image)?;
+        let rows = image.block_rows()?;
         let (mut found, mut troubles) = (Vec::new(), Vec::new());
         let mut wrong = Vec::new();
         let mut each = |node: &Node| {
@@ -104,22 +90,6 @@ impl Costs {
         })
     }
 
-    /// Blocks by their categories.
-    pub fn categories(&self) -> Vec<Blocks> {
-        let mut all: Vec<Blocks> =
-            Category::NAMES.into_iter().map(|name| Blocks { name, ..Blocks::default() }).collect();
-        all.push(Blocks { name: "not known here", ..Blocks::default() });
-        let last = all.len() - 1;
-        for row in &self.rows {
-            let own = &mut all[usize::try_from(row.category).map_or(last, |at| at.min(last))];
-            own.count += 1;
-            own.plain += u64::from(row.plain);
-            own.stored += u64::from(row.stored);
-        }
-        all.retain(|own| own.count > 0);
-        all
-    }
-
     /// Contents that several files have: their places among the files, those that would cost the most again first.
     pub fn duplicates(&self) -> Vec<Vec<usize>> {
         let mut by_content: HashMap<&Hash, Vec<usize>> = HashMap::new();
@@ -156,12 +126,6 @@ fn named(found: &Found) -> Hash {
         words.extend(&found.path);
     }
     hash(&words)
-}
-
-fn rows(image: &Image) -> Result<Vec<BlockRow>> {
-    let Some((segment, top)) = image.root().indexes.first() else { return Ok(Vec::new()) };
-    let slots = 0..u32::try_from(top.entries).unwrap_or(u32::MAX);
-    slots.map(|slot| image.block_row(BlockName { segment: *segment, slot })).collect()
 }
 
 /// All pieces of a file; none of one that lies in its inode.

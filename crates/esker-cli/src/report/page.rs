@@ -3,6 +3,7 @@
 //! Above: `verbs::report`. Below: `costs`, `treemap`. Invariant: every name passes through `escaped`.
 
 use esker_image::Image;
+use esker_image::pack::uses;
 use esker_stone::hex;
 
 use super::costs::{Costs, File};
@@ -111,10 +112,10 @@ fn categories(costs: &Costs) -> String {
         "<h2>Kinds of data</h2>\n<table id=\"categories\"><tr><th>blocks</th><th>bytes</th>\
          <th>stored</th><th>1 :</th><th>what</th></tr>",
     );
-    for own in costs.categories() {
+    for own in uses(&costs.rows, &[]) {
         text += &format!(
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            own.count,
+            own.blocks,
             size_shown(own.plain),
             size_shown(own.stored),
             ratio(own.plain as f64, own.stored as f64),

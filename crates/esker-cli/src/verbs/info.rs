@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use esker_image::pack::{CategoryUse, uses};
 use esker_image::{Image, Weights, weigh};
 use esker_stone::hex;
 use esker_stone::root::{Base, Root};
@@ -11,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{say, stats};
 use crate::failure::{Outcome, path_shown, shown};
 use crate::images::{self, Opening};
+use crate::pack::{category, category_words};
 use crate::units::size_shown;
 use crate::volumes::{ask, is_volume, report};
 
@@ -20,8 +22,8 @@ const NO_MOUNT: (&str, &str) = (
     "name the file of an image or a volume, or something in a mount",
 );
 
-/// Tell what an image is: its name, what is in it, how it was packed. Or a volume: its sizes, and how full it is. Or a
-/// mount: of what, and what it does for the device.
+/// Tell what an image is: its name, what is in it, how it was packed and each kind of data stored. Or
+/// a volume: its sizes, and how full it is. Or a mount: of what, and what it does for the device.
 #[derive(Args)]
 pub struct Info {
     /// An image, a volume that is not mounted, or a mount
@@ -53,14 +55,15 @@ impl Info {
         let image = images::open(&self.image, &self.opening, &images::cache())?;
         // Of one that is damaged, all else is told; `check` says what is wrong.
         let weights = weigh(&image).ok();
+        let kinds = image.block_rows().map_or_else(|_| Vec::new(), |rows| uses(&rows, &[]));
         match self.json {
-            true => say(&self.described(&image, weights.as_ref()).to_string()),
-            false => say(self.words(&image, weights.as_ref()).trim_end()),
+            true => say(&self.described(&image, weights.as_ref(), &kinds).to_string()),
+            false => say(self.words(&image, weights.as_ref(), &kinds).trim_end()),
         }
         Ok(())
     }
 
-    fn described(&self, image: &Image, weights: Option<&Weights>) -> Value {
+    fn described(&self, image: &Image, weights: Option<&Weights>, kinds: &[CategoryUse]) -> Value {
         let (root, own) = (image.root(), image.rest().superblock());
         let counted = &root.statistics;
         let mut notes = Map::new();
@@ -96,12 +99,13 @@ impl Info {
             "blocks": blocks(root),
             "block_bytes": counted.block_bytes,
             "largest_block": counted.block_len,
+            "categories": kinds.iter().map(category).collect::<Vec<_>>(),
             "bases": root.bases.iter().map(base).collect::<Vec<_>>(),
             "notes": notes,
         })
     }
 
-    fn words(&self, image: &Image, weights: Option<&Weights>) -> String {
+    fn words(&self, image: &Image, weights: Option<&Weights>, kinds: &[CategoryUse]) -> String {
         let (root, own) = (image.root(), image.rest().superblock());
         let counted = &root.statistics;
         let ratio = counted.file_bytes as f64 / own.size.max(1) as f64;
@@ -127,6 +131,9 @@ impl Info {
             size_shown(counted.block_bytes),
             size_shown(own.data_len)
         );
+        for kind in kinds {
+            text += &format!("    {}\n", category_words(kind));
+        }
         text += &format!("  metadata   {}", size_shown(own.size - own.data_len));
         text += &weights.map_or("\n".to_owned(), |own| metadata(own, counted.inodes));
         for (name, value) in &root.notes {

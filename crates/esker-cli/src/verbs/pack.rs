@@ -17,7 +17,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::images::{self, Opening};
 use crate::pack::{
     Again, Bar, Choosing, Gathered, Hooks, Making, Order, Output, Plan, Rewriting, Total, again,
-    described, explained, failure, gather, gather_list, unpack, words,
+    described, explained, failure, gather, gather_list, refuse_in_vain, unpack, words,
 };
 use crate::volumes::{self, is_volume};
 
@@ -36,15 +36,16 @@ Levels:
   3  zstd 3              8  xz 9, 16M blocks
   4  zstd 6, 8M blocks   9  xz 9, 64M blocks
 
-Blocks have 2M where nothing else is said. From level 1 on, what was there before is stored once,
-wherever it begins: stretches of 1 or 2 KiB and more. From level 4 on, what is alike comes
-together: all bytes wait in a file without a name beside the output until everything is read. At
-levels 5 and 6 the blocks of each 32M share a base of 3M from all parts of these, so that they are
-small to read and know what large ones would; at other levels they are alone. What is compressed
-already is found out and stored; from level 2 on WAVE and AIFF sound is predicted. At levels 4 and
-7 to 9 code in ELF, PE and Mach-O files lies apart, and calls are told by what they call. From level
-5 on, what is in files of gzip, zip and PNG and in packs of git is stored as text, and they are made
-of it again bit by bit. From level 7 on, so are pictures of JPEG of what is in their blocks.
+Blocks have 2M where nothing else is said, at level 6 3M. From level 1 on, what was there before is
+stored once, wherever it begins: stretches of 1 or 2 KiB and more. From level 4 on, what is alike
+comes together (all bytes wait in a file without a name beside the output until everything is read),
+and text is told in words. At levels 5 and 6 the blocks of each 32M share a base of 3M from all
+parts of these, so that they are small to read and know what large ones would; at other levels they
+are alone. What is compressed already is found out and stored; from level 2 on WAVE and AIFF sound
+is predicted. At levels 4 and 7 to 9 code in ELF, PE and Mach-O files lies apart, and calls are told
+by what they call. From level 5 on, what is in files of gzip, zip and PNG and in packs of git is
+stored as text, and they are made of it again bit by bit: streams of up to 4K at levels 5 and 6, all
+from 7 on. From level 7 on, so are pictures of JPEG of what is in their blocks.
 
 Patterns of --exclude, --include and --filter are those of rsync(1): the first that matches decides;
 * and ? stop at a /, ** does not; x/*** is x and all that is in it; a / in front means the top of
@@ -59,6 +60,7 @@ Examples:
   esker pack ./v2 -o v2.esker --base v1.esker
   find src -name '*.c' -print0 | esker pack --files-from - -0 -o sources.esker
   esker pack ./tree -o tree.esker --level 9 --memory 4G
+  esker pack ./tree -o tree.esker --category text:codec=xz:9,block=16M
   esker pack ./tree -o tree.esker --filter-by ./choose.py --order explicit:first.txt
   esker pack ./tree -o tree.esker --script choose.lua
   SOURCE_DATE_EPOCH=0 esker pack ./tree -o tree.esker --owner 0:0
@@ -146,11 +148,13 @@ impl Pack {
         if plan.chosen.ordered {
             options.keep_order();
         }
+        refuse_in_vain(&options)?;
+        let notes = options.notes.clone();
         let (gathered, packed) = self.pack(&output, options, &plan)?;
         output.keep()?;
         let told = tell(&self.output, &gathered, &packed, began, self.json);
         if self.explain {
-            say(&explained(&packed));
+            say(&explained(&packed, &notes));
         }
         told
     }

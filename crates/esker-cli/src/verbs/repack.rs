@@ -13,11 +13,13 @@ use esker_image::{Cache, Image};
 use esker_volume::stream::OWN;
 
 use super::pack::tell;
-use crate::failure::{Exit, Failure, Outcome, path_shown};
+use super::say;
+use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
 use crate::images::{self, Opening};
 use crate::pack::{
-    Again, Bar, Choosing, Gathered, Making, OnBad, Order, Output, Rewriting, Total, again, failure,
-    paths_in, read_list,
+    Again, Bar, Choosing, Gathered, Making, NAMED_BEFORE, NOT_THERE, Nonsense, OnBad, Order,
+    Output, Rewriting, Total, again, explained, failure, no_file, paths_in, read_list,
+    refuse_in_vain, take_over,
 };
 
 /// Pack an image again: at another level, with other blocks, a part of it, in another order, or only
@@ -76,6 +78,9 @@ pub struct Repack {
     rewriting: Rewriting,
     #[command(flatten)]
     opening: Opening,
+    /// Tell what was chosen, and what came of it
+    #[arg(long, conflicts_with = "json")]
+    explain: bool,
     /// Show no progress
     #[arg(short, long)]
     quiet: bool,
@@ -84,17 +89,23 @@ pub struct Repack {
     pub json: bool,
 }
 
-/// Whether something has this path, which has no `/` in front.
-fn is_there(image: &Image, path: &[u8]) -> bool {
-    let mut at = Ino::ROOT;
+/// Why an order cannot name what has this path, which has no `/` in front.
+fn senseless(image: &Image, path: &[u8]) -> Option<String> {
+    let (mut at, mut kind) = (Ino::ROOT, Kind::Directory);
     for name in path.split(|&byte| byte == b'/') {
         match Name::parse(name).and_then(|name| image.entry(at, name)) {
-            Ok(entry) => at = entry.ino,
+            Ok(entry) => (at, kind) = (entry.ino, entry.kind),
             // What is damaged is told when it is packed.
-            Err(error) => return error == esker::Error::Io,
+            Err(esker::Error::Io) => return None,
+            Err(_) => return Some(NOT_THERE.to_owned()),
         }
     }
-    true
+    match kind {
+        Kind::File => None,
+        Kind::Directory => Some(no_file("directory")),
+        Kind::Symlink => Some(no_file("symlink")),
+        _ => Some(no_file("special")),
+    }
 }
 
 impl Repack {
@@ -102,6 +113,7 @@ impl Repack {
     pub fn run(&self) -> Outcome {
         let (mut order, list) = self.order()?;
         let mut options = self.making.options(&self.rewriting)?;
+        refuse_in_vain(&options)?;
         let cache = match (&order, list) {
             (Order::Path, None) => images::cache(),
             // Files come from all over the image: a block that was given up would be decoded for each of them again.
@@ -122,11 +134,17 @@ impl Repack {
             for base in images::base_files(&self.image, bases, &self.opening.bases)? {
                 output.spares(&base)?;
             }
+            take_over(&mut options, &image.root().notes);
         }
+        let notes = options.notes.clone();
         let (gathered, packed) = self.pack(&image, &order, options, &output)?;
         output.keep()?;
         self.warn(&image);
-        tell(&self.output, &gathered, &packed, began, self.json)
+        let told = tell(&self.output, &gathered, &packed, began, self.json);
+        if self.explain {
+            say(&explained(&packed, &notes));
+        }
+        told
     }
 
     /// The order; of one that a file lists, that file.
@@ -151,13 +169,14 @@ impl Repack {
     /// The places of all paths in a list.
     fn listed(&self, list: &Path, image: &Image) -> Outcome<HashMap<Vec<u8>, u64>> {
         let (text, mut places) = (read_list(list)?, HashMap::new());
+        let mut nonsense = Nonsense::of(path_shown(list), self.on_bad_answer);
         for (line, path) in paths_in(&text) {
-            if !is_there(image, path) {
-                self.on_bad_answer.met_unknown(list, line)?;
+            let again = places.contains_key(path).then(|| NAMED_BEFORE.to_owned());
+            if let Some(why) = again.or_else(|| senseless(image, path)) {
+                nonsense.met(&format!("names {}: {why}", shown(line)))?;
                 continue;
             }
-            let next = places.len() as u64;
-            places.entry(path.to_vec()).or_insert(next);
+            places.insert(path.to_vec(), places.len() as u64);
         }
         Ok(places)
     }

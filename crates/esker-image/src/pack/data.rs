@@ -16,7 +16,7 @@ use esker_stone::deflate::Run;
 use esker_stone::jpeg::Strip;
 use esker_stone::rows::extents::{BlockName, Piece};
 use esker_stone::superblock::DATA;
-use esker_stone::{Codec, Setting, Shared};
+use esker_stone::{Setting, Shared};
 
 use super::alike::Like;
 use super::category::Category;
@@ -60,6 +60,9 @@ pub(super) struct Data<W> {
     owns: Owns,
     alike: bool,
     sharing: Option<Sharing>,
+    /// Whether sound, and code, are told from other bytes.
+    hears: bool,
+    knows_code: bool,
     /// What the usual blocks of the group at hand may refer to, and its slot.
     shared: Option<(u32, Arc<Shared>)>,
     /// How blocks of the group at hand are told.
@@ -86,6 +89,8 @@ pub(super) struct Data<W> {
     queue: Queue,
     /// What was chosen so far.
     choices: Choices,
+    /// How blocks of each category are compressed that has any.
+    pub settings: [Option<Setting>; Category::NAMES.len()],
     /// Bytes that were there already.
     pub saved: u64,
     /// Bytes of all blocks.
@@ -112,20 +117,20 @@ impl Default for Open {
 impl<W: Write> Data<W> {
     pub fn start(options: &Options, output: W, scratches: Scratches<'_>) -> Result<Self> {
         let (threads, room) = super::packer::workers(options)?;
-        // What is stored plain, or nearly, is to be read as it is.
-        let words = options.words && !matches!(options.data.codec, Codec::None | Codec::Lz4);
         Ok(Self {
             pool: Pool::start(threads, room, output)?,
             setting: options.data,
             block_len: options.block_len,
             owns: options.owns,
             alike: options.alike,
-            sharing: options.sharing.filter(|_| options.data.codec.takes_base()),
+            sharing: options.shares(),
+            hears: options.tries(),
+            knows_code: options.knows_code(),
             shared: None,
             telling: Telling::Plain,
             spool: Spool::new(scratches()?),
             repeats: options.repeats.map(Repeats::new),
-            units: Units::new(options.block_len, options.alike, words),
+            units: Units::new(options.block_len, options.alike, options.knows_text()),
             open: Default::default(),
             begun: 0,
             slots: Vec::new(),
@@ -141,6 +146,7 @@ impl<W: Write> Data<W> {
                 stream_max: options.unpack,
                 ..Choices::default()
             },
+            settings: [None; Category::NAMES.len()],
             saved: 0,
             stored_plain: 0,
             largest: 0,
@@ -349,9 +355,9 @@ impl<W: Write> Data<W> {
 
     /// Cuts a piece off: stores what is new in it.
     fn cut(&mut self, file: &mut Incoming, bytes: &[u8], look: Option<Look>) -> Result<()> {
-        if file.hashes.is_empty() && file.said.is_none() && self.hears() {
+        if file.hashes.is_empty() && file.said.is_none() && self.hears {
             file.sound = sound::found(bytes);
-            if self.knows_code() {
+            if self.knows_code {
                 file.code = program::found(bytes);
             }
         }
@@ -373,17 +379,6 @@ impl<W: Write> Data<W> {
         }
         file.hashes.push(own);
         Ok(())
-    }
-
-    /// Whether sound is told from other bytes: not where packing shall be quick above all.
-    const fn hears(&self) -> bool {
-        !matches!(self.setting.codec, Codec::None | Codec::Lz4)
-    }
-
-    /// Whether code is told from other bytes: where like is drawn to like, and blocks share no base, which is used as
-    /// it is and has something for everything.
-    const fn knows_code(&self) -> bool {
-        self.hears() && self.alike && self.sharing.is_none()
     }
 
     /// Takes a piece that was not there before as a whole.
@@ -548,7 +543,12 @@ impl<W: Write> Data<W> {
             None if category.is_told() => Telling::Own,
             None => Telling::Plain,
         });
-        self.pool.push(Job { plain, setting, category, base, telling, makes: None, strip })
+        self.push(Job { plain, setting, category, base, telling, makes: None, strip })
+    }
+
+    fn push(&mut self, job: Job) -> Result<()> {
+        self.settings[job.category.number() as usize] = Some(job.setting);
+        self.pool.push(job)
     }
 
     /// Gives the block at hand to the pool as what those behind it may refer to.
@@ -687,7 +687,7 @@ impl<W: Write> Data<W> {
             self.largest = self.largest.max(made.len.into());
             let makes = Some((made.len, made.hash));
             let category = Category::Made;
-            self.pool.push(Job {
+            self.push(Job {
                 plain,
                 setting: self.setting,
                 category,

@@ -2,8 +2,8 @@
 //!
 //! Above: `packer`, at its end. Invariant: what is told was counted, not guessed.
 
-use esker_stone::Codec;
 use esker_stone::rows::blocks::BlockRow;
+use esker_stone::{Codec, Setting};
 
 use super::category::Category;
 
@@ -81,49 +81,77 @@ pub struct Choices {
 }
 
 /// What became of the blocks of a category.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CategoryUse {
     /// Which, as users read it.
     pub name: &'static str,
+    /// How its blocks were to be compressed; `None` where only they are known.
+    pub setting: Option<Setting>,
+    /// How they are stored, each codec with how many blocks. [`Codec::None`]: no other made them smaller.
+    pub codecs: Vec<(Codec, u64)>,
     /// How many there are.
     pub blocks: u64,
-    /// How many are stored as what a prediction was wrong by: sound, and pictures.
-    pub predicted: u64,
+    /// How many refer to a base.
+    pub based: u64,
     /// How many are stored with branches told by where they go to.
     pub filtered: u64,
     /// How many are told in words.
     pub told: u64,
-    /// How many no codec made smaller.
-    pub raw: u64,
     /// Their bytes.
     pub plain: u64,
     /// And as they are stored.
     pub stored: u64,
+    /// Bytes of the largest.
+    pub largest: u64,
 }
 
-/// All categories that there are.
-pub(super) fn categories(rows: &[BlockRow]) -> Vec<CategoryUse> {
-    let mut all = Category::NAMES.map(|name| CategoryUse {
-        name,
-        blocks: 0,
-        predicted: 0,
-        filtered: 0,
-        told: 0,
-        raw: 0,
-        plain: 0,
-        stored: 0,
-    });
-    for row in rows {
-        // A category that is not known here was taken over from somewhere else.
-        let number = usize::try_from(row.category).ok().filter(|&number| number < all.len());
-        let own = &mut all[number.unwrap_or(0)];
-        own.blocks += 1;
-        own.predicted += u64::from(!row.codec.is_for_anything());
-        own.filtered += u64::from(row.transform.is_of_code());
-        own.told += u64::from(row.words > 0);
-        own.raw += u64::from(row.codec == Codec::None);
-        own.plain += u64::from(row.plain);
-        own.stored += u64::from(row.stored);
+impl CategoryUse {
+    /// How many are stored as what a prediction was wrong by: sound, and pictures.
+    #[must_use]
+    pub fn predicted(&self) -> u64 {
+        self.count(|codec| !codec.is_for_anything())
     }
-    all.into_iter().filter(|own| own.blocks > 0).collect()
+
+    /// How many no codec made smaller.
+    #[must_use]
+    pub fn raw(&self) -> u64 {
+        self.count(|codec| codec == Codec::None)
+    }
+
+    fn count(&self, which: impl Fn(Codec) -> bool) -> u64 {
+        self.codecs.iter().filter(|(codec, _)| which(*codec)).map(|(_, blocks)| blocks).sum()
+    }
+
+    fn add(&mut self, row: &BlockRow) {
+        self.blocks += 1;
+        match self.codecs.iter_mut().find(|(codec, _)| *codec == row.codec) {
+            Some((_, blocks)) => *blocks += 1,
+            None => self.codecs.push((row.codec, 1)),
+        }
+        self.based += u64::from(row.base.is_some());
+        self.filtered += u64::from(row.transform.is_of_code());
+        self.told += u64::from(row.words > 0);
+        self.plain += u64::from(row.plain);
+        self.stored += u64::from(row.stored);
+        self.largest = self.largest.max(row.plain.into());
+    }
+}
+
+/// What blocks of a category are called that somebody else has thought of.
+const UNKNOWN: &str = "not known here";
+
+/// What became of the blocks of each category that there is, and how they were to be compressed, by the numbers of
+/// categories, if that is known.
+#[must_use]
+pub fn uses(rows: &[BlockRow], settings: &[Option<Setting>]) -> Vec<CategoryUse> {
+    let names = Category::NAMES.into_iter().chain([UNKNOWN]);
+    let settings = settings.iter().copied().chain(std::iter::repeat(None));
+    let none = |(name, setting)| CategoryUse { name, setting, ..CategoryUse::default() };
+    let mut all: Vec<_> = names.zip(settings).map(none).collect();
+    let last = all.len() - 1;
+    for row in rows {
+        all[usize::try_from(row.category).map_or(last, |number| number.min(last))].add(row);
+    }
+    all.retain(|own| own.blocks > 0);
+    all
 }

@@ -69,7 +69,7 @@ use esker_stone::limits::{BLOCK_LEN_MAX, PAGE_LEN};
 use esker_stone::{Codec, Setting};
 
 pub use category::Category;
-pub use explain::{Amount, CategoryUse, Choices, Left};
+pub use explain::{Amount, CategoryUse, Choices, Left, uses};
 pub use from_view::{Guide, copy, copy_adopted, copy_into, xattrs};
 pub use incoming::Incoming;
 pub use kinds::KindUse;
@@ -212,6 +212,38 @@ impl Options {
         self.alike = false;
         if self.sharing.take().is_some() {
             self.block_len = self.block_len.max(ORDERED_LEN);
+        }
+    }
+
+    /// Whether anything is tried with bytes: otherwise they are to be read as they are, or nearly.
+    const fn tries(&self) -> bool {
+        !matches!(self.data.codec, Codec::None | Codec::Lz4)
+    }
+
+    /// What blocks share.
+    fn shares(&self) -> Option<Sharing> {
+        self.sharing.filter(|_| self.data.codec.takes_base())
+    }
+
+    /// Whether text is told from other bytes.
+    const fn knows_text(&self) -> bool {
+        self.words && self.tries()
+    }
+
+    /// Whether code is told from other bytes: where like is drawn to like, and blocks share no base, which is used as
+    /// it is and has something for everything.
+    fn knows_code(&self) -> bool {
+        self.tries() && self.alike && self.shares().is_none()
+    }
+
+    /// Whether data may be taken for what has this name in [`Owns::NAMES`].
+    fn tells_apart(&self, name: &str) -> bool {
+        match name {
+            "sound" => self.tries(),
+            "text" => self.knows_text(),
+            "streams" => self.unpack.is_some(),
+            "code" => self.knows_code(),
+            _ => true,
         }
     }
 }

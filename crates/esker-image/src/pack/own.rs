@@ -4,6 +4,7 @@
 
 use esker_stone::Setting;
 
+use super::Options;
 use super::category::Category;
 
 /// What is said of a category. Of what is not said, the level decides.
@@ -43,6 +44,29 @@ impl Owns {
         known.is_some()
     }
 
+    /// The first of the names of which something is said that has no effect, and why.
+    ///
+    /// Options decide what kinds of data are told apart.
+    #[must_use]
+    pub fn in_vain(&self, options: &Options) -> Option<(&'static str, &'static str)> {
+        let mut all = Self::NAMES.iter();
+        all.find_map(|&(name, numbers)| Some((name, self.vain(options, name, numbers)?)))
+    }
+
+    fn vain(&self, options: &Options, name: &str, numbers: &[usize]) -> Option<&'static str> {
+        let mut of = numbers.iter().map(|&number| &self.0[number]);
+        if of.clone().all(|own| *own == Own::default()) {
+            return None;
+        }
+        if !options.tells_apart(name) {
+            return Some("with these options no data is taken for it");
+        }
+        let drawn = Category::DRAWN.map(|drawn| drawn.number() as usize);
+        let is_drawn = options.alike && numbers.iter().any(|number| drawn.contains(number));
+        let in_order = of.any(|own| own.in_order);
+        (in_order && !is_drawn).then_some("it comes in that order anyway")
+    }
+
     /// What is said of a category.
     pub(super) const fn of(&self, category: Category) -> &Own {
         &self.0[category.number() as usize]
@@ -67,5 +91,45 @@ impl Owns {
     pub(super) fn encoding_memory(&self, usual: Setting, len: usize) -> u64 {
         let settings = self.0.iter().filter_map(|own| own.setting);
         settings.map(|own| own.encoding_memory(len)).fold(usual.encoding_memory(len), u64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_effect_is_known() {
+        let vain = |level: usize, name: &str, in_order: bool| {
+            let mut options = Options::level(level, 1, 1 << 30);
+            assert!(options.owns.say(name, |own| {
+                own.in_order = in_order;
+                own.block_len = Some(1 << 20).filter(|_| !in_order);
+            }));
+            options.owns.in_vain(&options).map(|(name, _)| name)
+        };
+        for (level, name, in_order) in [
+            (6, "code", false),
+            (3, "code", false),
+            (3, "text", false),
+            (4, "streams", false),
+            (1, "sound", false),
+            (6, "packed", true),
+            (3, "usual", true),
+        ] {
+            assert_eq!(vain(level, name, in_order), Some(name), "{level}");
+        }
+        for (level, name, in_order) in [
+            (4, "code", true),
+            (7, "code", false),
+            (6, "text", true),
+            (6, "streams", false),
+            (2, "sound", false),
+            (0, "packed", false),
+            (0, "usual", false),
+            (6, "hot", false),
+        ] {
+            assert_eq!(vain(level, name, in_order), None, "{level} {name}");
+        }
     }
 }

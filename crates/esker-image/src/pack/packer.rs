@@ -16,7 +16,7 @@ use esker_stone::{Codec, Hash, PageRef, Sealed, Superblock, hash};
 
 use super::category::Category;
 use super::data::{Data, Held, PIECE_LEN};
-use super::explain::{Choices, categories};
+use super::explain::{Choices, uses};
 use super::incoming::{Incoming, WAITING_LEN};
 use super::kinds::{KindUse, Stored, kinds};
 use super::laying::Laying;
@@ -45,8 +45,7 @@ impl Needs {
     fn of(options: &Options) -> Self {
         let block_len = options.owns.block_len_max(options.block_len);
         let block = block_len as u64;
-        let sharing = options.sharing.filter(|_| options.data.codec.takes_base());
-        let base_len = sharing.map_or(0, |sharing| sharing.base_len);
+        let base_len = options.shares().map_or(0, |sharing| sharing.base_len);
         let coding = options.owns.encoding_memory(options.data, block_len + base_len);
         // The last blocks of a group are compressed while the next one begins.
         let shared = if base_len > 0 { 2 * (coding + base_len as u64) } else { 0 };
@@ -409,8 +408,9 @@ impl<W: Write + Seek> Packer<W> {
         laying.lay(&numbers, &mut statistics)?;
         let mut roots = Vec::new();
         let (layer, tables) = laying.layer.finish(&mut roots)?;
+        let settings = self.data.settings;
         let ((mut output, rows, data), contents, units) = self.data.finish()?;
-        choices.categories = categories(&rows);
+        choices.categories = uses(&rows, &settings);
         let stored = Stored { contents, units: &units, rows: &rows };
         let kinds = kinds(&mut self.tree, &numbers, stored)?;
         let index = write_index(&rows, writing, options.page_len, &mut roots)?;

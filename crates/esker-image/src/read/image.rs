@@ -422,6 +422,16 @@ impl Image {
         Ok(leaf.find(name.slot).ok_or(Damage::Reference)?.clone())
     }
 
+    /// What is known of all blocks of this image, in their order.
+    ///
+    /// # Errors
+    /// What reading meets.
+    pub fn block_rows(&self) -> Result<Vec<BlockRow>> {
+        let Some((segment, top)) = self.root().indexes.first() else { return Ok(Vec::new()) };
+        let slots = 0..u32::try_from(top.entries).map_err(|_| Damage::Count)?;
+        slots.map(|slot| self.block_row(BlockName { segment: *segment, slot })).collect()
+    }
+
     /// Fills `target` with the plain bytes of a block, from `from` on.
     ///
     /// # Errors

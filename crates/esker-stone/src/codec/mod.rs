@@ -50,6 +50,16 @@ pub struct Setting {
     pub level: i32,
 }
 
+impl std::fmt::Display for Setting {
+    /// As users write it: `zstd:19`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.codec {
+            Codec::None => f.write_str(Codec::None.name()),
+            codec => write!(f, "{}:{}", codec.name(), self.level),
+        }
+    }
+}
+
 /// What every codec can do.
 trait Coding {
     /// Appends the coded form of `plain` to `stored`. `base` is empty, unless the codec takes one.

@@ -1,0 +1,66 @@
+//! What happens when those that choose make no sense: programs, scripts and lists.
+//!
+//! Above: `hooks`, `verbs::repack`. Invariant: each is told, but of many of one source only the first and how many more
+//! there were.
+
+use clap::ValueEnum;
+
+use crate::failure::{Exit, Failure, Outcome};
+
+/// How many of one source are told.
+const TOLD: usize = 5;
+
+/// Why something in an order makes no sense.
+pub const NOT_THERE: &str = "it is not there";
+pub const NAMED_BEFORE: &str = "it was named before";
+
+/// The same of what is a `directory`, or whatever else has no bytes.
+pub fn no_file(kind: &str) -> String {
+    format!("it is a {kind}, and only files come in an order")
+}
+
+/// What happens after an answer that makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnBad {
+    /// Nothing is packed.
+    Stop,
+    /// It is told and passed over.
+    Skip,
+}
+
+/// What made no sense of one source.
+pub struct Nonsense {
+    on: OnBad,
+    source: String,
+    met: usize,
+}
+
+impl Nonsense {
+    /// Nothing yet of a source, which is named as what is told begins.
+    pub const fn of(source: String, on: OnBad) -> Self {
+        Self { on, source, met: 0 }
+    }
+
+    /// Something makes no sense.
+    pub fn met(&mut self, why: &str) -> Outcome {
+        if self.on == OnBad::Stop {
+            let what = format!("{} {why}", self.source);
+            let remedy = "--on-bad-answer skip goes on all the same";
+            return Err(Failure::new(Exit::Source, what, remedy));
+        }
+        self.met += 1;
+        if self.met <= TOLD {
+            eprintln!("esker: {} {why}", self.source);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Nonsense {
+    fn drop(&mut self) {
+        if self.met > TOLD {
+            let more = self.met - TOLD;
+            eprintln!("esker: {}: {more} more that make no sense are not told", self.source);
+        }
+    }
+}
