@@ -52,6 +52,9 @@ impl Likeness {
         }
     }
 
+    /// Bytes of memory that its table takes when it is full.
+    pub const MEMORY_FULL: u64 = Anchors::<[UnitId; OWNERS]>::memory_of(ANCHORS_MAX);
+
     /// Bytes of memory that it takes, in about.
     pub fn memory(&self) -> u64 {
         self.anchors.memory() + (self.found.capacity() * size_of::<Like>()) as u64

@@ -26,6 +26,7 @@ use super::groups::{Group, groups};
 use super::incoming::{Incoming, Queue, Step, WAITING_LEN, Waiting, own_hash};
 use super::look::{Look, Looked, Looker};
 use super::made::Making;
+use super::needs::Share;
 use super::order::grown;
 use super::own::Owns;
 use super::pool::{Job, Pool, Written};
@@ -115,10 +116,14 @@ impl Default for Open {
 }
 
 impl<W: Write> Data<W> {
-    pub fn start(options: &Options, output: W, scratches: Scratches<'_>) -> Result<Self> {
-        let (threads, room) = super::packer::workers(options)?;
+    pub fn start(
+        options: &Options,
+        share: &Share,
+        output: W,
+        scratches: Scratches<'_>,
+    ) -> Result<Self> {
         Ok(Self {
-            pool: Pool::start(threads, room, output)?,
+            pool: Pool::start(share.threads, share.room, output)?,
             setting: options.data,
             block_len: options.block_len,
             owns: options.owns,
@@ -138,7 +143,7 @@ impl<W: Write> Data<W> {
             contents: Contents::new(scratches)?,
             making: options.unpack.map(|_| Making::default()),
             pictures: options.pictures.then(HashMap::new),
-            threads,
+            threads: share.threads,
             looker: Looker::new(options.repeats.is_some()),
             queue: Queue::default(),
             choices: Choices {

@@ -117,7 +117,12 @@ impl<T> Anchors<T> {
 
     /// Bytes of memory that it takes, in about.
     pub fn memory(&self) -> u64 {
-        (self.known.capacity() * (size_of::<(u64, T)>() + 2)) as u64
+        Self::memory_of(self.known.capacity())
+    }
+
+    /// The same where so many are known.
+    pub const fn memory_of(anchors: usize) -> u64 {
+        (anchors * (size_of::<(u64, T)>() + 2)) as u64
     }
 }
 

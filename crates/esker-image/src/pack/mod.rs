@@ -25,6 +25,7 @@
 //! | order.rs | blocks grown from what is alike |
 //! | groups.rs | what many blocks share, so that they can be small |
 //! | pool.rs | blocks compressed by all cores, written in their order |
+//! | needs.rs | how much memory that takes |
 //! | packer.rs | all of it together, and the end: index, roots |
 //! | laying.rs | the layer: what is known of every file, row by row |
 //! | from_view.rs | packing what another home holds |
@@ -49,6 +50,7 @@ mod kinds;
 mod laying;
 mod look;
 mod made;
+mod needs;
 mod numbers;
 mod order;
 mod own;

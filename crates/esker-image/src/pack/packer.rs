@@ -14,69 +14,18 @@ use esker_stone::superblock::{BRANCHES, DATA, Lens, PICTURES, ROOTS, WORDS};
 use esker_stone::tree::Writing;
 use esker_stone::{Codec, Hash, PageRef, Sealed, Superblock, hash};
 
-use super::category::Category;
 use super::data::{Data, Held, PIECE_LEN};
 use super::explain::{Choices, uses};
 use super::incoming::{Incoming, WAITING_LEN};
 use super::kinds::{KindUse, Stored, kinds};
 use super::laying::Laying;
+use super::needs::Share;
 use super::numbers::Numbers;
-use super::pool::SPARE;
 use super::scratch::Scratches;
 use super::spool::Spool;
 use super::tree::{Meta, NodeId, Tree};
 use super::{Error, Options, Result};
 use crate::Image;
-
-/// Memory that everything small takes, in about.
-const SMALL: u64 = 16 << 20;
-
-/// Memory that packing takes besides the tree, in about.
-struct Needs {
-    /// For each thread that compresses.
-    thread: u64,
-    /// For each block that is under way.
-    block: u64,
-    /// For everything else.
-    fixed: u64,
-}
-
-impl Needs {
-    fn of(options: &Options) -> Self {
-        let block_len = options.owns.block_len_max(options.block_len);
-        let block = block_len as u64;
-        let base_len = options.shares().map_or(0, |sharing| sharing.base_len);
-        let coding = options.owns.encoding_memory(options.data, block_len + base_len);
-        // The last blocks of a group are compressed while the next one begins.
-        let shared = if base_len > 0 { 2 * (coding + base_len as u64) } else { 0 };
-        // Those of which like is drawn to like are filled one after the other.
-        let drawn = if options.alike { Category::DRAWN.len() as u64 - 1 } else { 0 };
-        let spare = SPARE as u64 * block.max(base_len as u64);
-        let fixed = block * (Category::NAMES.len() as u64 - drawn)
-            + base_len as u64
-            + shared
-            + spare
-            + WAITING_LEN as u64
-            + SMALL;
-        Self { thread: coding + block.max(base_len as u64), block, fixed }
-    }
-}
-
-/// How many threads may compress, and how many blocks may be under way, within the memory allowed.
-pub(super) fn workers(options: &Options) -> Result<(usize, usize)> {
-    let needs = Needs::of(options);
-    // A quarter is for what is known of files.
-    let share = (options.memory - options.memory / 4).saturating_sub(needs.fixed);
-    let each = needs.thread + needs.block;
-    let threads = usize::try_from(share / each).unwrap_or(usize::MAX);
-    let threads = threads.min(options.threads.max(1));
-    if threads == 0 {
-        return Err(Error::Memory((needs.fixed + each).div_ceil(3) * 4));
-    }
-    let left = share - each * threads as u64;
-    let spare = usize::try_from(left / needs.block.max(1)).unwrap_or(usize::MAX).min(threads);
-    Ok((threads, threads + spare))
-}
 
 /// An image that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +57,7 @@ pub struct Packer<W> {
     options: Options,
     bases: Vec<Base>,
     file_bytes: u64,
-    tree_max: u64,
+    share: Share,
     /// Something failed on its way in, so that nobody knows how much of it is there.
     broken: bool,
 }
@@ -133,13 +82,10 @@ impl<W: Write + Seek> Packer<W> {
         options: Options,
         scratches: Scratches<'_>,
     ) -> Result<Self> {
-        let (threads, room) = workers(&options)?;
-        let needs = Needs::of(&options);
-        let taken = needs.thread * threads as u64 + needs.block * room as u64 + needs.fixed;
-        let tree_max = options.memory.saturating_sub(taken).max(options.memory / 4);
+        let share = Share::of(&options)?;
         output.write_all(&[0; Superblock::SIZE])?;
         let tree = Tree::new(root, options.times, scratches)?;
-        let data = Data::start(&options, output, scratches)?;
+        let data = Data::start(&options, &share, output, scratches)?;
         let tables = Spool::new(scratches()?);
         Ok(Self {
             tree,
@@ -148,7 +94,7 @@ impl<W: Write + Seek> Packer<W> {
             options,
             bases: Vec::new(),
             file_bytes: 0,
-            tree_max,
+            share,
             broken: false,
         })
     }
@@ -156,7 +102,12 @@ impl<W: Write + Seek> Packer<W> {
     /// Whether what is known of the tree and its bytes keeps to the limit.
     fn has_memory(&self) -> Result<()> {
         let bytes = self.tree.memory() + self.data.bytes();
-        if bytes > self.tree_max { Err(Error::Memory(self.options.memory + bytes)) } else { Ok(()) }
+        let Share { known, known_least, .. } = self.share;
+        if bytes <= known {
+            return Ok(());
+        }
+        // There may be more files to come.
+        Err(Error::Memory(self.options.memory - known + bytes.max(known_least)))
     }
 
     /// Does something after which all that was taken in is whole, or nothing more is.

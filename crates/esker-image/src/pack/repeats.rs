@@ -50,6 +50,9 @@ impl Repeats {
         Self { anchors: Anchors::new(BITS, ANCHORS_MAX), least }
     }
 
+    /// Bytes of memory that its table takes when it is full.
+    pub const MEMORY_FULL: u64 = Anchors::<u64>::memory_of(ANCHORS_MAX);
+
     /// Bytes of memory that it takes, in about.
     pub fn memory(&self) -> u64 {
         self.anchors.memory()

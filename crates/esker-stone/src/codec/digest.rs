@@ -54,6 +54,24 @@ unsafe impl Send for Digest {}
 // SAFETY: as above.
 unsafe impl Sync for Digest {}
 
+/// Bytes that a context takes which compresses so many, in a window of at least so many bits, by the library's own
+/// estimate.
+pub(super) fn room_memory(level: i32, len: usize, window_log: u32) -> u64 {
+    // SAFETY: both count, and touch no memory.
+    let bytes = unsafe {
+        let mut how = library::ZSTD_getCParams(level, len as u64, 0);
+        how.windowLog = how.windowLog.max(window_log);
+        library::ZSTD_estimateCCtxSize_usingCParams(how)
+    };
+    bytes as u64
+}
+
+/// The same of a digest of a base of so many bytes: that of a near search takes less.
+pub(super) fn digest_memory(level: i32, base_len: usize) -> u64 {
+    // SAFETY: it counts, and touches no memory.
+    unsafe { library::ZSTD_estimateCDictSize(base_len, level) as u64 }
+}
+
 impl Digest {
     /// Copies the base.
     pub fn new(base: &[u8], level: i32, search: Search) -> Option<Self> {

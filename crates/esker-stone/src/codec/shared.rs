@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use super::digest::{Digest, Room, Search};
+use super::digest::{Digest, Room, Search, digest_memory};
 use super::zstd::is_misread;
 use super::{Codec, Setting};
 use crate::error::Result;
@@ -29,6 +29,16 @@ impl Shared {
     #[must_use]
     pub const fn new(plain: Vec<u8>, setting: Setting, search: Search) -> Self {
         Self { plain, setting, search, digest: OnceLock::new() }
+    }
+
+    /// Bytes of memory that one of so many plain bytes takes.
+    #[must_use]
+    pub fn memory(setting: Setting, len: usize) -> u64 {
+        let digest = match setting.codec {
+            Codec::Zstd => digest_memory(setting.level, len),
+            _ => 0,
+        };
+        digest + len as u64
     }
 
     /// `None` where no codec does so, and for a base that its library would misunderstand.

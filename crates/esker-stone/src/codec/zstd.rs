@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
+use super::digest::room_memory;
 use super::{Coding, undecodable};
 use crate::error::{Damage, Error, Result};
 
@@ -177,16 +178,7 @@ impl Coding for Zstd {
     }
 
     fn encoding_memory(&self, level: i32, len: usize) -> u64 {
-        // Measured with the library's own estimate: tables grow with the window and the level.
-        let window = 1u64 << window_log(len);
-        let times = match level {
-            ..=2 => 2,
-            3..=9 => 4,
-            10..=15 => 7,
-            16..=19 => 12,
-            _ => 14,
-        };
-        window * times + (2 << 20)
+        room_memory(level, len, window_log(len))
     }
 
     fn levels(&self) -> (i32, i32) {
