@@ -204,7 +204,7 @@ fn a_mount_tells_how_it_fares() {
     let text = succeeds(&["info", &mnt]);
     assert!(text.contains(&format!("a mount of {disk}")) && text.contains("some"), "{text}");
     // It lies in a file, which keeps nothing apart: that is what comes of any wish.
-    assert!(text.contains("placement  not told"), "{text}");
+    assert!(text.contains("placement  not told: it is a file"), "{text}");
     let all = json(&["info", &mnt, "--json"]);
     assert_eq!((&all["label"], &all["placement"]["by"]), (&"some".into(), &"none".into()));
     succeeds(&["umount", &mnt]);

@@ -28,6 +28,14 @@ fn a_volume_is_made_with_what_was_asked_for() {
     }
     fails(&["mkfs", &disk], 1, &["Esker volume", "--force"]);
     succeeds(&["mkfs", &disk, "--force", "--compress", "none", "--block", "4K", "--segment", "1M"]);
+    let long = ["mkfs", &disk, "--force", "--segment", "4M"];
+    let told = succeeds(&long);
+    assert!(told.contains("with room for 19."), "{told}");
+    assert!(told.contains("without --segment they have 256.0 KiB"), "{told}");
+    let told = succeeds(&[&long[..], &["--json"]].concat());
+    let told: serde_json::Value =
+        told.lines().next().and_then(|line| serde_json::from_str(line).ok()).expect("JSON");
+    assert!(told["room"].as_u64() < Some(20 << 20), "{told}");
     for bad in [["--segment", "3M"], ["--block", "64K"], ["--compress", "xz"], ["--uuid", "1"]] {
         fails(&["mkfs", &disk, "--force", bad[0], bad[1]], 2, &[bad[0]]);
     }
@@ -296,7 +304,11 @@ fn umount8_and_sync1_of_a_block_device_wait() {
         return;
     };
     succeeds(&["mkfs", &device.0]);
+    succeeds(&["mount", &device.0, &mnt, "-o", "placement=none"]);
+    assert!(succeeds(&["info", &mnt]).contains("not told: it was mounted with placement=none"));
+    succeeds(&["umount", &mnt]);
     succeeds(&["mount", &device.0, &mnt, "-o", "commit=3600"]);
+    assert!(succeeds(&["info", &mnt]).contains("not told: the device keeps no streams apart"));
     let shows = |name: &str| {
         let copy = lab.path("copy");
         fs::copy(&file, &copy).expect("a copy");

@@ -187,9 +187,7 @@ fn words_of_mount(name: &str, all: &Value, mount: &Map<String, Value>) -> String
     if let Some(snapshots) = mount.get("snapshots") {
         text += &format!("\n  snapshots  {snapshots}");
     }
-    if mount.contains_key("placement") {
-        let how = stats::placement(all);
-        let how = how.as_deref().unwrap_or("not told: it keeps no streams apart, or was not asked");
+    if let Some(how) = stats::placement(all) {
         text += &format!("\n  placement  {how}");
     }
     text

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use esker::ground::Clock as _;
+use esker::store::View as _;
 use esker_host::SystemClock;
 use esker_stone::{Setting, hex};
 use esker_volume::device::{Device as _, FileDevice};
@@ -229,6 +230,8 @@ impl Mkfs {
         }
         let ((making, size), filled, base) = made?;
         let len = making.segment_len;
+        let bases: Vec<_> = self.base.iter().cloned().collect();
+        let room = volumes::look_over(&self.target, &bases)?.space().total;
         if self.json {
             let line = json!({
                 "volume": self.target.to_string_lossy(),
@@ -236,20 +239,29 @@ impl Mkfs {
                 "size": size / len * len,
                 "segment": len,
                 "block": self.block,
+                "room": room,
                 "filled": filled.as_ref().map(Filled::json),
                 "base": base.as_ref().map(|base| hex(&base.name)),
             });
             say(&line.to_string());
         } else {
             say(&format!(
-                "made a volume of {} in segments of {}: {}",
+                "made a volume of {} in segments of {}, with room for {}: {}",
                 size_shown(size / len * len),
                 size_shown(len),
+                size_shown(room),
                 path_shown(&self.target)
             ));
             if let Some(base) = base {
                 say(&format!("it lies on the image {}, which must stay", shown(&base.file)));
             }
+        }
+        if self.segment.is_some_and(|len| len > segment_len(size)) && room < size / 2 {
+            eprintln!(
+                "esker: more than half of it is kept back, to move what is in such long segments: \
+                 without --segment they have {}",
+                size_shown(segment_len(size))
+            );
         }
         filled.iter().for_each(Filled::warn);
         Ok(())

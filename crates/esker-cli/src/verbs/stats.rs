@@ -68,14 +68,13 @@ fn count(all: &Value, key: &str) -> u64 {
     all[key].as_u64().unwrap_or(0)
 }
 
-/// How the device is told what stays as long as what else, if it is.
+/// How the device is told what stays as long as what else, or why it is not.
 pub fn placement(all: &Value) -> Option<String> {
     let own = &all["placement"];
     match own["by"].as_str()? {
         "streams" => Some(format!("by {} streams of the device", own["streams"])),
         "lifetimes" => Some("by how long what is written stays".to_owned()),
-        "refused" => Some("not told: the device refused".to_owned()),
-        _ => None,
+        _ => own["why"].as_str().map(|why| format!("not told: {why}")),
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use esker_host::{Placing, Writes, ZonedFile};
 use esker_volume::device::{Buffer, Placement, Queue, Stream, Wish, Zones, Zoning};
@@ -15,6 +16,8 @@ pub struct Direct {
     writes: Writes,
     /// Streams that the device keeps apart.
     streams: u8,
+    /// Whether it is to be told of any.
+    wanted: AtomicBool,
 }
 
 /// Of what is to stay as long, `RWH_WRITE_LIFE_SHORT` to `RWH_WRITE_LIFE_EXTREME`.
@@ -30,7 +33,7 @@ impl Direct {
         }
         let (writes, file) = Writes::new(file).ok()?;
         let streams = writes.streams();
-        Some((Box::new(Self { writes, streams }), file))
+        Some((Box::new(Self { writes, streams, wanted: AtomicBool::new(true) }), file))
     }
 }
 
@@ -45,6 +48,7 @@ impl Queue for Direct {
     }
 
     fn place(&self, wish: Wish) {
+        self.wanted.store(wish != Wish::Nothing, Ordering::Relaxed);
         self.writes.place_by(match wish {
             // One is as good as none.
             Wish::Auto | Wish::Streams if self.streams > 1 => Placing::Streams,
@@ -55,7 +59,8 @@ impl Queue for Direct {
 
     fn placement(&self) -> Placement {
         match self.writes.placing() {
-            Placing::Nothing => Placement::Nothing,
+            Placing::Nothing if self.wanted.load(Ordering::Relaxed) => Placement::Alone,
+            Placing::Nothing => Placement::Unwanted,
             Placing::Streams => Placement::Streams(self.streams),
             Placing::Lifetimes => Placement::Lifetimes,
             Placing::Refused => Placement::Refused,

@@ -133,13 +133,15 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
 
 /// How the device is told what stays as long as what else.
 fn placement(how: Placement) -> Value {
-    let (by, streams) = match how {
-        Placement::Nothing => ("none", 0),
-        Placement::Streams(count) => ("streams", count),
-        Placement::Lifetimes => ("lifetimes", 0),
-        Placement::Refused => ("refused", 0),
+    let (by, streams, why) = match how {
+        Placement::Nothing => ("none", 0, Some("it is a file, or written through a cache")),
+        Placement::Unwanted => ("none", 0, Some("it was mounted with placement=none")),
+        Placement::Alone => ("none", 0, Some("the device keeps no streams apart")),
+        Placement::Streams(count) => ("streams", count, None),
+        Placement::Lifetimes => ("lifetimes", 0, None),
+        Placement::Refused => ("refused", 0, Some("the device refused")),
     };
-    json!({ "by": by, "streams": streams })
+    json!({ "by": by, "streams": streams, "why": why })
 }
 
 /// Features without which a volume is not understood, by their bits.

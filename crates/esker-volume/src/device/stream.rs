@@ -51,8 +51,12 @@ pub enum Wish {
 /// How it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Not at all.
+    /// Not at all: it is a file, or written through the kernel's cache.
     Nothing,
+    /// Not at all, as was asked.
+    Unwanted,
+    /// Not at all: it keeps no streams apart.
+    Alone,
     /// By so many streams.
     Streams(u8),
     /// By how long what is written will stay.
