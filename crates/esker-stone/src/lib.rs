@@ -14,6 +14,7 @@
 //! | cache.rs | what was decoded, within one limit |
 //! | ahead.rs | what is likely to be asked for next, decoded meanwhile |
 //! | rooms.rs | where it is decoded to |
+//! | chance.rs | what no codec makes smaller |
 //! | codec/, transform.rs, check.rs | compression, what comes before it, checksums, hashes |
 //! | recipe.rs, deflate/ | blocks that are made of text in other blocks |
 //! | words/ | text, its frequent words told by one byte or two |
@@ -25,6 +26,7 @@
 
 pub mod ahead;
 pub mod cache;
+pub mod chance;
 pub mod check;
 pub mod codec;
 mod column;

@@ -164,7 +164,7 @@ impl<D: Device> Volume<D> {
         target.copy_from_slice(source);
         let mut needed = 0;
         for block in plain.chunks(self.shape.block_len as usize) {
-            needed += self.setting().encode(block, &[])?.1.len() as u64;
+            needed += self.setting().encode_or_leave(block)?.1.len() as u64;
         }
         Ok(needed <= freed)
     }

@@ -2,6 +2,7 @@
 //!
 //! Above: `units`. Invariant: a category decides what lies together and how hard is tried, never how bytes are read.
 
+use esker_stone::chance::is_even;
 use esker_stone::{Codec, Search, Setting, Shape, is_text};
 
 use super::program::Machine;
@@ -33,6 +34,8 @@ pub enum Category {
 
 /// Shorter units say too little about themselves.
 const LEN_MIN: usize = 1024;
+/// What looks like chance: two of its bytes are equal by no more than half more than is to be expected.
+const EVEN: (u64, u64) = (3, 2);
 /// Most bytes of a block of sound.
 const SOUND_LEN: usize = 512 << 10;
 /// How hard is tried with text of streams at most. Harder, it takes three times as long for less than 1 % of the text.
@@ -184,32 +187,9 @@ impl Category {
 
     /// That of some bytes.
     pub(super) fn of(bytes: &[u8]) -> Self {
-        let packed = bytes.len() >= LEN_MIN && looks_like_chance(bytes) && !shrinks(bytes);
+        let packed = bytes.len() >= LEN_MIN && is_even(bytes, EVEN) && !shrinks(bytes);
         if packed { Self::Packed } else { Self::Usual }
     }
-}
-
-/// Whether all bytes are about as frequent: the probability that two are equal is at most 1.5 times that of chance.
-fn looks_like_chance(bytes: &[u8]) -> bool {
-    let len = bytes.len() as u64;
-    let mut counts = [[0; 256]; 4];
-    // More bytes make no fewer equal ones, so most text is known by half of it.
-    let (first, rest) = bytes.split_at(bytes.len() / 8 * 4);
-    [first, rest].into_iter().all(|part| {
-        count(part, &mut counts);
-        let all = (0..256).map(|byte| counts.iter().map(|counts| u64::from(counts[byte])).sum());
-        let pairs: u64 = all.map(|count: u64| count * count.saturating_sub(1)).sum();
-        pairs * 256 * 2 <= len * (len - 1) * 3
-    })
-}
-
-/// Counts bytes in turn in four tables: one that counts a byte that comes again has to wait for itself.
-fn count(bytes: &[u8], counts: &mut [[u32; 256]; 4]) {
-    let (fours, rest) = bytes.as_chunks::<4>();
-    for four in fours {
-        counts.iter_mut().zip(four).for_each(|(counts, &byte)| counts[usize::from(byte)] += 1);
-    }
-    rest.iter().for_each(|&byte| counts[0][usize::from(byte)] += 1);
 }
 
 fn shrinks(bytes: &[u8]) -> bool {

@@ -183,7 +183,7 @@ impl<D: Device> Writer<'_, D> {
             waiting.iter().filter_map(part).collect::<Vec<_>>()
         };
         for (plain, waiting) in [(head, parts(0, cut)), (rest, parts(cut, plain.len()))] {
-            let (codec, stored) = setting.encode(plain, &[])?;
+            let (codec, stored) = setting.encode_or_leave(plain)?;
             self.lay_down(plain.len() as u32, &Coded::alone((codec, &stored)), waiting)?;
         }
         Ok(())

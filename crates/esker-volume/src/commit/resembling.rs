@@ -76,11 +76,11 @@ pub(super) struct Near {
 /// Compresses a block, as what differs from another if that is much less.
 pub(super) fn encode(plain: &Plain, setting: Setting) -> Result<Coded<Vec<u8>>> {
     let Some(near) = &plain.near else {
-        return Ok(Coded::alone(setting.encode(&plain.bytes, &[])?));
+        return Ok(Coded::alone(setting.encode_or_leave(&plain.bytes)?));
     };
     let (codec, stored) = setting.encode(&plain.bytes, &near.bytes)?;
     let is_little = stored.len() * LITTLE <= plain.bytes.len();
-    let alone = if is_little { None } else { Some(setting.encode(&plain.bytes, &[])?) };
+    let alone = if is_little { None } else { Some(setting.encode_or_leave(&plain.bytes)?) };
     Ok(match alone {
         Some(alone) if stored.len() * WORTH > alone.1.len() => Coded::alone(alone),
         _ => Coded { codec, stored, base: Some(near.block) },
