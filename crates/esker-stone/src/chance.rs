@@ -58,8 +58,7 @@ impl Setting {
     /// # Errors
     /// Those of [`encode`](Self::encode).
     pub fn encode_or_leave(self, plain: &[u8]) -> Result<(Codec, Vec<u8>)> {
-        let is_quick = matches!(self.codec, Codec::None | Codec::Lz4);
-        if !is_quick && is_even_by_sample(plain) {
+        if !self.codec.is_quick() && is_even_by_sample(plain) {
             let left = QUICK.encode(plain, &[])?;
             if left.0 == Codec::None {
                 return Ok(left);

@@ -176,32 +176,36 @@ impl Hooks {
 
     /// Reads a list of paths; each file that is known comes next.
     fn listed(&self, list: &Path, known: &Known<'_>, chosen: &mut Chosen) -> Outcome {
-        let (text, mut order) = (read_list(list)?, Ordered::default());
-        let mut nonsense = Nonsense::of(path_shown(list), self.on_bad_answer);
-        for (line, path) in paths_in(&text) {
-            let next = match known.by_path.get(path) {
-                None => Err(NOT_THERE.to_owned()),
-                Some(&id) => order.next(id, &known.things[id]),
-            };
-            match next {
-                Ok(()) => chosen.first.push(path.to_vec()),
-                Err(why) => nonsense.met(&format!("names {}: {why}", shown(line)))?,
-            }
-        }
-        Ok(())
+        let mut order = Ordered::default();
+        each_in(list, self.on_bad_answer, |path| {
+            let &id = known.by_path.get(path).ok_or(NOT_THERE)?;
+            order.next(id, &known.things[id])?;
+            chosen.first.push(path.to_vec());
+            Ok(())
+        })
     }
 }
 
-/// A list of paths, as it is.
-pub fn read_list(list: &Path) -> Outcome<Vec<u8>> {
-    std::fs::read(list).map_err(|error| {
+/// Tells `next` each path in a list, below the root. Its error is why that makes no sense.
+pub fn each_in(
+    list: &Path,
+    on_bad: OnBad,
+    mut next: impl FnMut(&[u8]) -> Result<(), String>,
+) -> Outcome {
+    let text = std::fs::read(list).map_err(|error| {
         let what = format!("cannot read the list ({})", said(&error));
         Failure::at(Exit::Source, &what, list, "name a file with a path on each line")
-    })
+    })?;
+    let mut nonsense = Nonsense::of(path_shown(list), on_bad);
+    for (line, path) in paths_in(&text) {
+        let told = |why: String| nonsense.met(&format!("names {}: {why}", shown(line)));
+        next(path).or_else(told)?;
+    }
+    Ok(())
 }
 
 /// The lines of a list, each with the path below the root that it names.
-pub fn paths_in(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+fn paths_in(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(|line| {
         let path = line.strip_prefix(b".").filter(|rest| rest.starts_with(b"/")).unwrap_or(line);
         (line, path.strip_prefix(b"/").unwrap_or(path))

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use esker::Kind;
 use serde_json::json;
 
 use super::Rules;
@@ -31,17 +32,21 @@ pub struct Thing {
     pub mtime: i64,
 }
 
+/// What those that choose are told that something is.
+pub const fn kind_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "file",
+        Kind::Directory => "directory",
+        Kind::Symlink => "symlink",
+        _ => "special",
+    }
+}
+
 impl Thing {
     fn of(path: &[u8], meta: &std::fs::Metadata) -> Self {
-        let kind = match esker::Kind::from_mode(meta.mode()) {
-            Some(esker::Kind::File) => "file",
-            Some(esker::Kind::Directory) => "directory",
-            Some(esker::Kind::Symlink) => "symlink",
-            _ => "special",
-        };
         Self {
             path: path.to_vec(),
-            kind,
+            kind: Kind::from_mode(meta.mode()).map_or("special", kind_word),
             size: meta.size(),
             mode: meta.mode() & 0o7777,
             uid: meta.uid(),

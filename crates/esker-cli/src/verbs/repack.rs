@@ -14,12 +14,12 @@ use esker_volume::stream::OWN;
 
 use super::pack::tell;
 use super::say;
-use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
+use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::images::{self, Opening};
 use crate::pack::{
-    Again, Bar, Choosing, Gathered, Making, NAMED_BEFORE, NOT_THERE, Nonsense, OnBad, Order,
-    Output, Rewriting, Total, again, explained, failure, no_file, paths_in, read_list,
-    refuse_in_vain, take_over,
+    Again, Bar, Choosing, Gathered, Making, NAMED_BEFORE, NOT_THERE, OnBad, Order, Output,
+    Rewriting, Total, again, each_in, explained, failure, kind_word, no_file, refuse_in_vain,
+    take_over,
 };
 
 /// Pack an image again: at another level, with other blocks, a part of it, in another order, or only
@@ -89,23 +89,18 @@ pub struct Repack {
     pub json: bool,
 }
 
-/// Why an order cannot name what has this path, which has no `/` in front.
-fn senseless(image: &Image, path: &[u8]) -> Option<String> {
+/// Whether an order can name what has this path, which has no `/` in front. The error is why not.
+fn is_file(image: &Image, path: &[u8]) -> Result<(), String> {
     let (mut at, mut kind) = (Ino::ROOT, Kind::Directory);
     for name in path.split(|&byte| byte == b'/') {
         match Name::parse(name).and_then(|name| image.entry(at, name)) {
             Ok(entry) => (at, kind) = (entry.ino, entry.kind),
             // What is damaged is told when it is packed.
-            Err(esker::Error::Io) => return None,
-            Err(_) => return Some(NOT_THERE.to_owned()),
+            Err(esker::Error::Io) => return Ok(()),
+            Err(_) => return Err(NOT_THERE.to_owned()),
         }
     }
-    match kind {
-        Kind::File => None,
-        Kind::Directory => Some(no_file("directory")),
-        Kind::Symlink => Some(no_file("symlink")),
-        _ => Some(no_file("special")),
-    }
+    if kind == Kind::File { Ok(()) } else { Err(no_file(kind_word(kind))) }
 }
 
 impl Repack {
@@ -168,16 +163,15 @@ impl Repack {
 
     /// The places of all paths in a list.
     fn listed(&self, list: &Path, image: &Image) -> Outcome<HashMap<Vec<u8>, u64>> {
-        let (text, mut places) = (read_list(list)?, HashMap::new());
-        let mut nonsense = Nonsense::of(path_shown(list), self.on_bad_answer);
-        for (line, path) in paths_in(&text) {
-            let again = places.contains_key(path).then(|| NAMED_BEFORE.to_owned());
-            if let Some(why) = again.or_else(|| senseless(image, path)) {
-                nonsense.met(&format!("names {}: {why}", shown(line)))?;
-                continue;
+        let mut places = HashMap::new();
+        each_in(list, self.on_bad_answer, |path| {
+            if places.contains_key(path) {
+                return Err(NAMED_BEFORE.to_owned());
             }
+            is_file(image, path)?;
             places.insert(path.to_vec(), places.len() as u64);
-        }
+            Ok(())
+        })?;
         Ok(places)
     }
 

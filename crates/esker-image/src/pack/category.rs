@@ -142,9 +142,7 @@ impl Category {
     pub fn setting(self, usual: Setting) -> Setting {
         match self {
             // It is cheap, and finds what repeats by chance.
-            Self::Packed | Self::Picture if !matches!(usual.codec, Codec::None | Codec::Lz4) => {
-                TRIAL
-            }
+            Self::Packed | Self::Picture if !usual.codec.is_quick() => TRIAL,
             // There is a lot of it, and it was compressed worse before.
             Self::Text | Self::TextWords if usual.codec == Codec::Zstd => {
                 Setting::new(Codec::Zstd, usual.level.min(TEXT_LEVEL))

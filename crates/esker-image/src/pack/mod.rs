@@ -219,7 +219,7 @@ impl Options {
 
     /// Whether anything is tried with bytes: otherwise they are to be read as they are, or nearly.
     const fn tries(&self) -> bool {
-        !matches!(self.data.codec, Codec::None | Codec::Lz4)
+        !self.data.codec.is_quick()
     }
 
     /// What blocks share.

@@ -211,7 +211,7 @@ impl<'a> Streams<'a> {
         let (room, left) = (room.min(TEXT_MAX), Left::default());
         let quick = match setting.codec {
             Codec::Zstd => setting.level < TRIAL.level,
-            codec => matches!(codec, Codec::None | Codec::Lz4),
+            codec => codec.is_quick(),
         };
         let trial = if quick { setting } else { TRIAL };
         Self { bytes, at, is_pack, room, len_max, trial, threads, left }

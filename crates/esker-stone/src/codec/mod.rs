@@ -201,6 +201,12 @@ impl Codec {
         !matches!(self, Self::Pcm | Self::Jpeg)
     }
 
+    /// Whether it takes hardly any time, so that nothing is worth a look beforehand.
+    #[must_use]
+    pub const fn is_quick(self) -> bool {
+        matches!(self, Self::None | Self::Lz4)
+    }
+
     /// Whether a base may help it.
     #[must_use]
     pub const fn takes_base(self) -> bool {
