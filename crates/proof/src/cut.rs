@@ -10,16 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use esker::store::View;
 use esker::{Error as Posix, Ino, Kind, Name};
-use esker_stone::cache::Cache;
 use esker_stone::check::checksum;
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
-use esker_stone::{Codec, Setting};
-use esker_volume::device::{Device, Fault, Zones};
+use esker_volume::device::{Device, Fault};
 use esker_volume::limits::SEGMENTS_MIN;
 use esker_volume::part;
 use esker_volume::rows::Numbers;
-use esker_volume::{Bases, Error, Making, Options, Sink, Source, Volume, make, open};
+use esker_volume::{Error, Sink, Source};
 
 use crate::base;
 use crate::chance::Chance;
@@ -35,162 +33,7 @@ use crate::world::inside::{Inside, root_attr};
 use crate::world::on_volume::OnVolume;
 use crate::world::{Outcome, World};
 
-/// What a volume under proof is like.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    /// What to call it.
-    pub name: &'static str,
-    /// Bytes of the device.
-    pub size: u64,
-    /// Of its units.
-    pub unit: u32,
-    /// Its zones.
-    pub zones: Option<Zones>,
-    /// Of a segment.
-    pub segment_len: u64,
-    /// Of a logical block.
-    pub block_len: u32,
-    /// The codec.
-    pub codec: Codec,
-    /// Copies of the superblock.
-    pub copies: u32,
-    /// Bytes of rows at which they are settled.
-    pub recent_len: usize,
-    /// Of a table: a round of settling takes a step for so many, in about.
-    pub table_len: usize,
-    /// Whether it lies over [`base`].
-    pub base: bool,
-}
-
-/// Shapes under which everything is proven.
-pub const SHAPES: [Shape; 5] = [
-    Shape {
-        name: "small segments",
-        size: 4 << 20,
-        unit: 4096,
-        zones: None,
-        segment_len: 128 << 10,
-        block_len: 4 << 10,
-        codec: Codec::None,
-        copies: 1,
-        recent_len: 1,
-        table_len: 1,
-        base: false,
-    },
-    Shape {
-        name: "small units",
-        size: 8 << 20,
-        unit: 512,
-        zones: None,
-        segment_len: 256 << 10,
-        block_len: 8 << 10,
-        codec: Codec::Lz4,
-        copies: 2,
-        recent_len: 4 << 10,
-        table_len: 1 << 20,
-        base: false,
-    },
-    Shape {
-        name: "zstd",
-        size: 8 << 20,
-        unit: 4096,
-        zones: None,
-        segment_len: 512 << 10,
-        block_len: 32 << 10,
-        codec: Codec::Zstd,
-        copies: 1,
-        recent_len: 2 << 10,
-        table_len: 1,
-        base: false,
-    },
-    Shape {
-        name: "never settled",
-        size: 16 << 20,
-        unit: 4096,
-        zones: None,
-        segment_len: 128 << 10,
-        block_len: 16 << 10,
-        codec: Codec::Lz4,
-        copies: 1,
-        recent_len: 64 << 20,
-        table_len: 1 << 20,
-        base: false,
-    },
-    Shape {
-        name: "zones",
-        size: 8 << 20,
-        unit: 4096,
-        zones: Some(Zones { len: 256 << 10, capacity: 192 << 10, active: 3 }),
-        segment_len: 256 << 10,
-        block_len: 16 << 10,
-        codec: Codec::Lz4,
-        copies: 1,
-        recent_len: 4 << 10,
-        table_len: 1,
-        base: false,
-    },
-];
-
-impl Shape {
-    /// A device with a fresh volume.
-    ///
-    /// # Panics
-    /// When it cannot be made.
-    #[must_use]
-    pub fn fresh(&self, seed: u64) -> Arc<Lying> {
-        let device = Lying::new(self.size, self.unit, self.zones, seed);
-        let made = make(&device, &self.making()).and_then(|()| match self.base {
-            true => self.open(&device, true)?.lay_over(base::below(), &mut |_| {}),
-            false => Ok(()),
-        });
-        made.unwrap_or_else(|error| panic!("{}: {error}", self.name));
-        Arc::new(Lying::on(device.medium(), self.unit, self.zones, seed))
-    }
-
-    /// How it is made.
-    #[must_use]
-    pub fn making(&self) -> Making {
-        Making {
-            segment_len: self.segment_len,
-            block_len: self.block_len,
-            setting: Setting::new(self.codec, 1),
-            copies: self.copies,
-            reserve: 0,
-            label: [0; 32],
-            uuid: [7; 16],
-            root: root_attr(),
-            born: 0,
-        }
-    }
-
-    /// Opens what is on a device.
-    ///
-    /// # Errors
-    /// As the volume says.
-    pub fn open<D: Device>(&self, device: D, write: bool) -> Result<Volume<D>, Error> {
-        open(device, self.options(write))
-    }
-
-    /// How it is opened.
-    #[must_use]
-    pub fn options(&self, write: bool) -> Options {
-        Options {
-            write,
-            recent_len: Some(self.recent_len),
-            table_len: Some(self.table_len),
-            bases: Some(Arc::new(base::Known) as Arc<dyn Bases>),
-            dedup: true,
-            deltas: true,
-            ..Options::new(Cache::new(1 << 20))
-        }
-    }
-
-    /// A device with this medium.
-    #[must_use]
-    pub fn device(&self, medium: Medium) -> Lying {
-        Lying::on(medium, self.unit, self.zones, 1)
-    }
-}
+pub use crate::shape::{SHAPES, Shape};
 
 /// Which of the states are also written to: one in eight.
 const fn medium_number(done: usize, shown: u64) -> u64 {

@@ -22,6 +22,7 @@ pub mod moments;
 pub mod place;
 pub mod rig;
 pub mod script;
+pub mod shape;
 
 pub mod storm;
 pub mod tidy;
