@@ -7,15 +7,16 @@
 #   sudo scripts/suites/guest.sh BIN LAB placement
 #
 # `bench` counts what file systems write to the plain disk instead: `esker bench volume` with these arguments, on
-# kernel file systems that the machine itself may not have (f2fs, nilfs2). `placement` writes over a volume on a disk
-# with flexible data placement, and shows which of its handles each segment went to; it takes Linux 6.16 or later, as
-# ESKER_SUITE=sid has (with a LAB of its own).
+# kernel file systems that the machine itself may not have (f2fs, nilfs2); LAB/volumes.svg is its picture. `placement`
+# writes over a volume on a disk with flexible data placement, and shows which of its handles each segment went to; it
+# takes Linux 6.16 or later, as ESKER_SUITE=sid has (with a LAB of its own).
 #
 # BIN is a directory with the commands esker, esker-fsx and, if it is to run, pjdfstest; LAB one for the guest, which is
 # made of Debian packages the first time (3 GB). What is done inside is scripts/suites/guest-inside.sh; it is done on
 # both disks where none is named.
 #
 # Exit status: that of the suite inside; 125 where the guest gave none.
+#   ESKER_ARCHIVE   for bench: a tar archive, which is archive.tar there (`bench tree:archive.tar`)
 #   ESKER_ACCEL     kvm, or tcg (the default: slower by far, and it runs anywhere)
 #   ESKER_MIRROR    where the packages come from (default: as apt has it)
 #   ESKER_SUITE     of Debian (default: trixie)
@@ -96,6 +97,7 @@ make_disks() {
     for command in esker esker-fsx pjdfstest; do
         if [ -x "$bin/$command" ]; then cp "$bin/$command" "$lab/job/"; fi
     done
+    if [ -n "${ESKER_ARCHIVE:-}" ]; then cp -- "$ESKER_ARCHIVE" "$lab/job/archive.tar"; fi
     echo "${*:-plain zoned}" >"$lab/job/disks"
     plain=512M
     if [ "${1:-}" = bench ]; then plain=4G; fi
@@ -143,6 +145,7 @@ run_guest >"$lab/qemu.log" 2>&1 &
 guest=$!
 trap 'kill "$guest" 2>/dev/null || true' EXIT
 tail --pid="$guest" -n +1 -f "$lab/told"
+if [ "${1:-}" = bench ]; then tr -d '\r' <"$lab/told" | sed -n '/^<svg/,/^<\/svg>/p' >"$lab/volumes.svg"; fi
 status=$(tr -d '\r' <"$lab/told" | sed -n 's/^guest: exit status //p')
 if [ -z "$status" ]; then
     echo "guest: no result; console and qemu.log in $lab tell more" >&2

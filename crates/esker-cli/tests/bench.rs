@@ -448,6 +448,25 @@ fn what_cannot_be_packed_is_told() {
     nothing_left(&scratch);
 }
 
+/// Two dots for each act on each file system, each with its figure, and none outside.
+fn dots_are_drawn(picture: &str, told: &serde_json::Value) {
+    let rows = told["rows"].as_array().unwrap();
+    let acts: Vec<_> = rows.iter().flat_map(|row| row["acts"].as_object().unwrap()).collect();
+    assert_eq!(picture.matches("<circle").count(), 2 * acts.len());
+    for (name, act) in acts {
+        let what = if name == "read" { ["read", "reads"] } else { ["written", "writes"] };
+        let [bytes, requests] = what.map(|what| act["traffic"][what].as_u64().unwrap());
+        for figure in [format!("{:.2}", bytes as f64 / 1e6), requests.to_string()] {
+            assert!(picture.contains(&format!(">{figure}</text>")), "{figure} of {name}: {picture}");
+        }
+    }
+    for circle in picture.split("cx=\"").skip(1) {
+        let x: f64 = circle.split('"').next().unwrap().parse().unwrap();
+        assert!((96.0..=790.0).contains(&x), "{circle}");
+    }
+    assert!(picture.contains("esker --block 4K --compress none") && !picture.contains("href"));
+}
+
 #[test]
 fn what_reaches_a_device_is_counted() {
     if !can_mount() || !Path::new("/dev/loop-control").exists() {
@@ -462,7 +481,10 @@ fn what_reaches_a_device_is_counted() {
     };
     let works = ["16Kx10", "16Kx10/pass", "overwrite:4M"];
     let random = ["--data", "random", "--on", "esker", "--on", "esker:block=4K,compress=none"];
-    let told = report(&volume(&[&works[..], &random].concat()), 0);
+    let picture = scratch.path("dots.svg");
+    let drawn = ["--svg", picture.to_str().unwrap()];
+    let told = report(&volume(&[&works[..], &random, &drawn].concat()), 0);
+    dots_are_drawn(&fs::read_to_string(&picture).unwrap(), &told);
     let rows = told["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 6);
     let figure = |row: usize, act: &str, name: &str| {

@@ -11,6 +11,7 @@ pub mod files;
 pub mod flash;
 pub mod packing;
 pub mod page;
+pub mod picture;
 pub mod place;
 pub mod report;
 pub mod section;

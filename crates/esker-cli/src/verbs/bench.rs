@@ -308,6 +308,15 @@ pub fn aside<T: Send>(work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
     thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(panicked))
 }
 
+/// Writes a picture, if one is wanted.
+pub fn drawn(path: Option<&Path>, svg: impl FnOnce() -> String) -> Outcome {
+    let Some(path) = path else { return Ok(()) };
+    std::fs::write(path, svg()).map_err(|error| {
+        let what = format!("cannot write the picture ({})", said(&error));
+        Failure::at(Exit::Failed, &what, path, "")
+    })
+}
+
 /// How far it is; on a terminal only.
 pub struct Bar(ProgressBar);
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::bench::{Bar, aside};
+use super::bench::{Bar, aside, drawn};
 use super::say;
 use crate::bench::packing::{self, Given, Plan, Report, Subject, curve, table};
 use crate::bench::section::Section;
-use crate::failure::{Exit, Failure, Outcome, said, shown};
+use crate::failure::{Exit, Failure, Outcome, shown};
 
 /// Pack trees at all levels and with what else is installed, and read what was packed.
 ///
@@ -125,12 +125,7 @@ impl BenchPack {
             true => say(&format!("{:#}", table::json(report))),
             false => say(tables.trim_end()),
         }
-        if let Some(path) = &self.svg {
-            std::fs::write(path, curve::svg(report)).map_err(|error| {
-                let what = format!("cannot write the picture ({})", said(&error));
-                Failure::at(Exit::Failed, &what, path, "")
-            })?;
-        }
+        drawn(self.svg.as_deref(), || curve::svg(report))?;
         section.map_or(Ok(()), |section| section.write(&tables))
     }
 }

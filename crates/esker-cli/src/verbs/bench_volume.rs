@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::bench::{Bar, aside};
+use super::bench::{Bar, aside, drawn};
 use super::say;
 use crate::bench::section::Section;
-use crate::bench::storing::{self, Data, Plan, Report, Subject, Work, table};
+use crate::bench::storing::{self, Data, Plan, Report, Subject, Work, dots, table};
 use crate::failure::{Exit, Failure, Outcome, shown};
 use crate::units::parse_size;
 
@@ -44,7 +44,7 @@ Work (WORK; all of the first three, overwrite, both of sqlite and mail where non
   tree:ARCHIVE               an archive is unpacked by tar(1), built with --build, and removed
 
 Examples:
-  sudo esker bench volume
+  sudo esker bench volume --svg figures.svg
   sudo esker bench volume 100Kx1000 100Kx1000/pass --on esker --on btrfs-zstd --data half
   sudo esker bench volume tree:redis-7.0.15.tar --build 'make -j2' --on esker --on ext4
   sudo esker bench volume synced synced:8 --on esker --on ext4 --on btrfs --flush-delay 100
@@ -82,6 +82,9 @@ pub struct BenchVolume {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Also draw bytes and requests of each
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Also write the tables into a Markdown file, in place of those of an earlier run with this
     /// title; all other text in it stays
     #[arg(long, value_name = "FILE", requires = "title")]
@@ -159,6 +162,7 @@ impl BenchVolume {
             true => say(&format!("{:#}", table::json(report))),
             false => say(tables.trim_end()),
         }
+        drawn(self.svg.as_deref(), || dots::svg(report))?;
         section.map_or(Ok(()), |section| section.write(&tables))
     }
 }

@@ -4,10 +4,10 @@
 
 use std::fmt::Write as _;
 
+use super::super::picture::{WIDTH, class, decades, escaped, framed};
 use super::table::megabytes;
 use super::{Packed, Report};
 
-const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 380.0;
 /// Around the field of points: room for words.
 const LEFT: f64 = 64.0;
@@ -16,11 +16,6 @@ const TOP: f64 = 40.0;
 const BOTTOM: f64 = 48.0;
 /// CPU seconds of what takes next to none.
 const CPU_MIN: f64 = 0.1;
-const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#222}\
-    .t{font-size:15px;font-weight:600}.g{stroke:#d8d8d4}\
-    .l{fill:none;stroke:#2f6fab;stroke-width:2}.o{fill:#2f6fab}.p{fill:#c2703d}.b{fill:#fcfcfa}\
-    @media(prefers-color-scheme:dark){text{fill:#ddd}.g{stroke:#3a3b3e}.b{fill:#17181a}}";
-
 /// A point: what, CPU seconds, megabytes; its level if it is one of ours.
 struct Point {
     name: String,
@@ -32,22 +27,14 @@ struct Point {
 
 /// The whole picture.
 pub fn svg(report: &Report) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "a few trees")]
-    let height = HEIGHT * report.trees.len() as f64;
-    let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\
-         <title>Stored bytes against CPU seconds</title><style>{STYLE}</style>\
-         <rect class=\"b\" width=\"{WIDTH}\" height=\"{height}\"/>\n"
-    );
-    let mut top = 0.0;
+    let (mut text, mut top) = (String::new(), 0.0);
     for tree in &report.trees {
         let _ = writeln!(text, "<g transform=\"translate(0 {top})\">");
         picture(tree, &mut text);
         text.push_str("</g>\n");
         top += HEIGHT;
     }
-    text.push_str("</svg>\n");
-    text
+    framed("Stored bytes against CPU seconds", top, &text)
 }
 
 fn points(tree: &Packed) -> Vec<Point> {
@@ -71,20 +58,12 @@ fn points(tree: &Packed) -> Vec<Point> {
     own.chain(given).collect()
 }
 
-/// From the decade below the least to the one above the most.
-fn decades(points: &[Point]) -> (f64, f64) {
-    let cpus = || points.iter().map(|point| point.cpu);
-    let (least, most) = (cpus().fold(f64::MAX, f64::min), cpus().fold(CPU_MIN, f64::max));
-    let (first, last) = (least.log10().floor(), most.log10().ceil());
-    (first, last.max(first + 1.0))
-}
-
 fn picture(tree: &Packed, text: &mut String) {
     let points = points(tree);
     if points.is_empty() {
         return;
     }
-    let (first, last) = decades(&points);
+    let (first, last) = decades(points.iter().map(|point| point.cpu));
     let most = points.iter().map(|point| point.stored).fold(0.0, f64::max) * 1.05;
     // So that no two lines say the same.
     let digits = [40.0, 4.0, 0.4, 0.04, 0.004].into_iter().filter(|&few| most < few).count();
@@ -122,7 +101,7 @@ fn picture(tree: &Packed, text: &mut String) {
         levels.iter().map(|it| format!("{:.1},{:.1}", x(it.cpu), y(it.stored))).collect();
     let _ = writeln!(text, "<polyline class=\"l\" points=\"{}\"/>", line.join(" "));
     for point in &points {
-        let (class, at, up) = (if point.ours { "o" } else { "p" }, x(point.cpu), y(point.stored));
+        let (class, at, up) = (class(point.ours), x(point.cpu), y(point.stored));
         let _ = writeln!(
             text,
             "<circle class=\"{class}\" cx=\"{at:.1}\" cy=\"{up:.1}\" r=\"4\"/>\
@@ -132,8 +111,4 @@ fn picture(tree: &Packed, text: &mut String) {
             escaped(&point.name)
         );
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,13 +1,14 @@
 //! `esker bench volume`: what file systems write to a device, and in how many requests, for the same work.
 //!
 //! Above: `verbs::bench_volume`. Below: [`subject`] names a file system and makes it, [`disk`] counts, [`work`]
-//! says what is measured, [`doing`] does it, [`data`] gives the bytes, [`table`] shows.
+//! says what is measured, [`doing`] does it, [`data`] gives the bytes, [`table`] and [`dots`] show.
 //! Invariant: every act is a mount of its own, and what is counted is all that the device saw from before that mount
 //! until after the unmount, so that nothing can be put off past the count.
 
 mod data;
 mod disk;
 mod doing;
+pub mod dots;
 mod latency;
 mod mail;
 mod subject;

@@ -200,6 +200,11 @@ impl Act {
     pub fn is_told(self) -> bool {
         !matches!(self, Self::Prepare | Self::Age | Self::Churn)
     }
+
+    /// It is about what is read; what it writes is not its own.
+    pub const fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::List | Self::ListOld)
+    }
 }
 
 impl fmt::Display for Act {
