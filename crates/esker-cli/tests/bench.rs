@@ -457,7 +457,10 @@ fn dots_are_drawn(picture: &str, told: &serde_json::Value) {
         let what = if name == "read" { ["read", "reads"] } else { ["written", "writes"] };
         let [bytes, requests] = what.map(|what| act["traffic"][what].as_u64().unwrap());
         for figure in [format!("{:.2}", bytes as f64 / 1e6), requests.to_string()] {
-            assert!(picture.contains(&format!(">{figure}</text>")), "{figure} of {name}: {picture}");
+            assert!(
+                picture.contains(&format!(">{figure}</text>")),
+                "{figure} of {name}: {picture}"
+            );
         }
     }
     for circle in picture.split("cx=\"").skip(1) {

@@ -1,5 +1,5 @@
-//! Packing that is killed: while it reads, while it writes, and at any moment. What is left is the old output alone, or
-//! the new one if it was whole; no other file.
+//! Packing that is killed, at every level: while it reads, while it writes, and at any moment. What is left is the old
+//! output alone, or the new one if it was whole; no other file.
 //!
 //! `ESKER_CASES` says how many kills of each kind (12).
 
@@ -15,6 +15,11 @@ use common::{ESKER, Scratch, done, esker, text};
 
 fn cases() -> usize {
     std::env::var("ESKER_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(12)
+}
+
+/// One after the other.
+fn level(case: usize) -> String {
+    (case % 10).to_string()
 }
 
 /// Text that takes a while, and what nothing makes smaller.
@@ -49,7 +54,7 @@ fn killed_while_it_reads() {
         old.iter().for_each(|old| fs::write(&image, old).unwrap());
         for case in 0..cases() {
             let mut packing = Command::new(ESKER)
-                .args(["pack", "-", "-o", text(&image), "--force", "-q"])
+                .args(["pack", "-", "-o", text(&image), "--force", "-q", "-l", &level(case)])
                 .stdin(Stdio::piped())
                 .spawn()
                 .unwrap();
@@ -71,12 +76,16 @@ fn killed_while_it_writes() {
     let image = out.join("x.esker");
     fs::write(&image, "old").unwrap();
     let (mut killed, mut limit) = (0, 0);
-    loop {
+    for case in 0.. {
         // A file that grows beyond so many blocks of 512 bytes ends the process.
         let script = format!("ulimit -c 0; ulimit -f {limit}; exec \"$@\"");
         let mut limited = Command::new("sh");
         limited.args(["-c", &script, "sh", ESKER, "pack", text(&tree), "-o", text(&image)]);
-        let status = limited.args(["--force", "-q"]).stdout(Stdio::null()).status().unwrap();
+        let status = limited
+            .args(["--force", "-q", "-l", &level(case)])
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
         let left = only(&out).expect("the old output, or the new one");
         if status.success() {
             assert_ne!(left, b"old");
@@ -96,13 +105,14 @@ fn killed_at_any_moment() {
     let tree = tree(&scratch);
     let out = scratch.dir("out");
     let image = out.join("x.esker");
-    let arguments = ["pack", text(&tree), "-o", text(&image), "-q"];
-    let began = Instant::now();
-    done(&esker(arguments));
-    let (whole, took) = (only(&out).unwrap(), began.elapsed());
     let mut unfinished = 0;
     for case in 0..2 * cases() {
-        fs::remove_file(&image).ok();
+        let level = level(case);
+        let arguments = ["pack", text(&tree), "-o", text(&image), "-q", "-l", &level];
+        let began = Instant::now();
+        done(&esker(arguments));
+        let (whole, took) = (only(&out).unwrap(), began.elapsed());
+        fs::remove_file(&image).unwrap();
         let mut packing = Command::new(ESKER);
         let mut packing = packing.args(arguments).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(took * case as u32 / (2 * cases()) as u32);
@@ -112,6 +122,7 @@ fn killed_at_any_moment() {
             Some(left) => assert!(left == whole, "something else than the whole image"),
             None => unfinished += 1,
         }
+        fs::remove_file(&image).ok();
     }
     assert!(unfinished > 0, "none was killed before its end");
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use esker::store::View as _;
 use esker::{Ino, Name};
-use esker_image::pack::{Options, Sharing};
+use esker_image::pack::{LEVELS, Options, Sharing};
 use esker_image::{Depth, Thing, verify};
 use esker_stone::limits::UNIT_LEN;
 use esker_stone::rows::extents::BlockName;
@@ -15,7 +15,7 @@ use esker_stone::superblock::DATA;
 use esker_stone::{Codec, ReadAt, Superblock};
 
 use kit::{
-    chance, noise, nothing_wrong, open, open_with, options, pack, pack_files, pack_long,
+    all_kinds, chance, noise, nothing_wrong, open, open_with, options, pack, pack_files, pack_long,
     pack_sounds, pack_streams, picture,
 };
 
@@ -72,6 +72,28 @@ fn every_single_bit_flip_of_a_small_image_gives_right_bytes_or_an_error() {
             image.len() * 8
         );
     }
+}
+
+#[test]
+fn a_flip_at_any_level_gives_right_bytes_of_every_kind_or_an_error() {
+    const FLIPS: usize = 24;
+    let files = all_kinds();
+    let mut harmed = 0;
+    for level in 0..LEVELS {
+        let all = files.iter().map(|(name, bytes)| (&name[..], &bytes[..]));
+        let image = Arc::new(pack_files(Options::level(level, 2, 4 << 30), all));
+        let right = picture(&open(image.to_vec()).unwrap()).unwrap();
+        for flip in 0..FLIPS {
+            let at = (2 * flip + 1) * image.len() / (2 * FLIPS);
+            let source = Box::new(Changed { image: Arc::clone(&image), at, xor: 1 << (flip % 8) });
+            let Ok(opened) = open_with(source, 8 << 20) else { continue };
+            let Ok(seen) = picture(&opened) else { continue };
+            nothing_wrong(&seen, &right).unwrap_or_else(|why| panic!("{level}, byte {at}: {why}"));
+            harmed += usize::from(seen != right);
+        }
+    }
+    // Nearly all of it is bytes of files.
+    assert!(harmed > LEVELS * FLIPS / 2, "{harmed} flips had to be found");
 }
 
 #[test]

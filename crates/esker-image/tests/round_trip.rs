@@ -10,8 +10,8 @@ use esker_stone::rows::extents::Piece;
 use esker_stone::{Codec, Start};
 
 use kit::{
-    JPEGS, PICTURES, STREAMS, noise, open, open_with, options, pack, pack_and_tell, pack_files,
-    pack_sounds, pack_streams, pack_versions, picture, programs, shared, texts, wave,
+    JPEGS, PICTURES, STREAMS, all_kinds, noise, open, open_with, options, pack, pack_and_tell,
+    pack_files, pack_sounds, pack_streams, pack_versions, picture, programs, shared, texts, wave,
 };
 
 #[test]
@@ -57,17 +57,6 @@ fn the_same_bytes_for_any_number_of_threads_and_any_memory() {
     let one = with(1, 64 << 20);
     assert_eq!(one, with(7, 4 << 30));
     assert_eq!(one, with(2, 1 << 30));
-}
-
-/// Files of every kind that is told from others.
-fn all_kinds() -> Vec<(String, Vec<u8>)> {
-    let mut files = texts();
-    files.extend(programs(12_000));
-    files.push(("sound.wav".to_owned(), wave(2, 9000)));
-    files.push(("chance".to_owned(), noise(9, 100_000)));
-    let packed = STREAMS.into_iter().chain(PICTURES).chain(JPEGS);
-    files.extend(packed.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())));
-    files
 }
 
 #[test]

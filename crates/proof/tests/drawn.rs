@@ -33,7 +33,7 @@ fn each(usual: u64, exam: impl Fn(&Shape, &Script, u64) -> Result<[u64; 2], Stri
 
 #[test]
 fn what_was_synced_survives_every_cut_with_any_settings() {
-    let [states, settled] = each(8, |shape, script, seed| {
+    let [states, settled] = each(4, |shape, script, seed| {
         let history = History::run_with_snapshots(shape, script, seed, 3);
         let states = history.cut(shape, DOSE, false, seed)?;
         Ok([states, history.settled.load(Ordering::Relaxed)])
@@ -44,7 +44,7 @@ fn what_was_synced_survives_every_cut_with_any_settings() {
 
 #[test]
 fn a_sync_that_succeeded_is_safe_whatever_fails_with_any_settings() {
-    let [runs, syncs] = each(6, |shape, script, seed| {
+    let [runs, syncs] = each(3, |shape, script, seed| {
         let mut counted = [0; 2];
         for (request, forever) in [(Request::Write, false), (Request::Flush, true)] {
             let (runs, safe) = History::fail(shape, script, seed, (request, forever, IO))?;

@@ -3,12 +3,13 @@
 
 use std::rc::Rc;
 
+use esker_image::pack::{LEVELS, Options};
 use esker_proof::differ::Closely;
 use esker_proof::harness::{Hunt, Pair, hunt, run_regressions};
 use esker_proof::model::Model;
 use esker_proof::rig::{Mount, may_mount};
 use esker_proof::script::generate::Profile;
-use esker_proof::world::frozen::Frozen;
+use esker_proof::world::frozen::{Frozen, at_level, small};
 use esker_proof::world::inside::{Inside, root_attr};
 use esker_proof::world::thawed::{Thawed, Way};
 use esker_stone::{Codec, Setting};
@@ -24,17 +25,17 @@ const HUNT: Hunt = Hunt {
     closely: CLOSELY,
 };
 
-fn frozen(codec: Setting) -> impl FnMut() -> Result<Pair, String> {
+fn frozen(options: Options) -> impl FnMut() -> Result<Pair, String> {
     move || {
-        let frozen = Frozen::new(Model::new(root_attr()), codec);
+        let frozen = Frozen::new(Model::new(root_attr()), options.clone());
         Ok((Box::new(Inside::new("model", Model::new(root_attr()))), Box::new(frozen)))
     }
 }
 
 #[test]
 fn an_image_shows_what_was_packed() {
-    run_regressions(CLOSELY, frozen(Setting::new(Codec::Zstd, 1)));
-    hunt(HUNT, frozen(Setting::new(Codec::Zstd, 1)));
+    run_regressions(CLOSELY, frozen(small(Setting::new(Codec::Zstd, 1))));
+    hunt(HUNT, frozen(small(Setting::new(Codec::Zstd, 1))));
 }
 
 /// Through the door of the kernel, and by `extract`.
@@ -46,8 +47,8 @@ fn a_mount_and_an_extraction_bring_it_back() {
     let room = Rc::new(Mount::tmpfs("room").expect("tmpfs"));
     for way in [Way::Mount, Way::Extract] {
         let pair = || -> Result<Pair, String> {
-            let codec = Setting::new(Codec::Zstd, 1);
-            let thawed = Thawed::new(Model::new(root_attr()), codec, way, Rc::clone(&room));
+            let options = small(Setting::new(Codec::Zstd, 1));
+            let thawed = Thawed::new(Model::new(root_attr()), options, way, Rc::clone(&room));
             Ok((Box::new(Inside::new("model", Model::new(root_attr()))), Box::new(thawed)))
         };
         // Looking at what was extracted reads it.
@@ -60,12 +61,19 @@ fn a_mount_and_an_extraction_bring_it_back() {
 #[test]
 fn with_the_other_codecs_too() {
     for (codec, level) in [(Codec::None, 0), (Codec::Lz4, 1), (Codec::Xz, 1), (Codec::Brotli, 2)] {
-        hunt(Hunt { cases: 50, ..HUNT }, frozen(Setting::new(codec, level)));
+        hunt(Hunt { cases: 50, ..HUNT }, frozen(small(Setting::new(codec, level))));
+    }
+}
+
+#[test]
+fn at_every_level_too() {
+    for level in 0..LEVELS {
+        hunt(Hunt { cases: 20, ..HUNT }, frozen(at_level(level)));
     }
 }
 
 #[test]
 fn after_long_scripts_too() {
     let profile = Profile { steps_max: 1500, ..HUNT.profile };
-    hunt(Hunt { profile, cases: 20, ..HUNT }, frozen(Setting::new(Codec::Zstd, 1)));
+    hunt(Hunt { profile, cases: 20, ..HUNT }, frozen(small(Setting::new(Codec::Zstd, 1))));
 }

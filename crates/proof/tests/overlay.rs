@@ -7,7 +7,7 @@ use esker_proof::differ::Closely;
 use esker_proof::harness::{Hunt, Pair, hunt, run_regressions};
 use esker_proof::model::Model;
 use esker_proof::script::generate::Profile;
-use esker_proof::world::frozen::freeze;
+use esker_proof::world::frozen::{freeze, small};
 use esker_proof::world::inside::{Inside, root_attr};
 use esker_proof::world::layered::{Filled, Layered, Resting};
 use esker_stone::{Codec, Setting};
@@ -37,7 +37,7 @@ fn over_model(turn: usize) -> impl FnMut() -> Result<Pair, String> {
 
 fn over_image(turn: usize) -> impl FnMut() -> Result<Pair, String> {
     fn settle(model: &Model) -> Result<(Image, esker::Ino), String> {
-        let image = freeze(model, Setting::new(Codec::Lz4, 1))?;
+        let image = freeze(model, small(Setting::new(Codec::Lz4, 1)))?;
         let last = esker::Ino(image.root().statistics.last_ino);
         Ok((image, last))
     }

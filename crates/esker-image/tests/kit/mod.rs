@@ -313,6 +313,17 @@ pub fn pack_jpegs(options: Options) -> Vec<u8> {
     pack_files(options, JPEGS.into_iter().chain(own))
 }
 
+/// Files of every kind that is told from others.
+pub fn all_kinds() -> Vec<(String, Vec<u8>)> {
+    let mut files = texts();
+    files.extend(programs(12_000));
+    files.push(("sound.wav".to_owned(), wave(2, 9000)));
+    files.push(("chance".to_owned(), noise(9, 100_000)));
+    let packed = STREAMS.into_iter().chain(PICTURES).chain(JPEGS);
+    files.extend(packed.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())));
+    files
+}
+
 /// An image of these files.
 pub fn pack_files<'a>(
     options: Options,

@@ -30,37 +30,25 @@ impl Checked for ReadOnly<Image> {
 /// A model that is seen through an image.
 pub struct Frozen {
     inside: Inside<Model>,
-    codec: Setting,
+    options: Options,
 }
 
 impl Frozen {
-    /// Over this model, packed with this codec.
+    /// Over this model, packed like this.
     #[must_use]
-    pub fn new(model: Model, codec: Setting) -> Self {
-        Self { inside: Inside::new("frozen", model), codec }
+    pub fn new(model: Model, options: Options) -> Self {
+        Self { inside: Inside::new("frozen", model), options }
     }
 
     fn freeze(&self) -> Result<Image, String> {
-        freeze(self.inside.fs().store(), self.codec)
+        freeze(self.inside.fs().store(), self.options.clone())
     }
 }
 
-/// A model as an image, packed with this codec.
-///
-/// # Errors
-/// What packing and opening say.
-pub fn freeze(model: &Model, codec: Setting) -> Result<Image, String> {
-    let bytes = Box::new(pack(model, codec)?);
-    let image = Image::open(bytes, Start::Auto, Vec::new(), Cache::new(1 << 20));
-    image.map_err(|error| error.to_string())
-}
-
-/// The bytes of that image.
-///
-/// # Errors
-/// What packing says.
-pub fn pack(model: &Model, codec: Setting) -> Result<Vec<u8>, String> {
-    let options = Options {
+/// Everything that there is, in small blocks of this codec.
+#[must_use]
+pub fn small(codec: Setting) -> Options {
+    Options {
         data: codec,
         pages: Setting::new(Codec::Zstd, 1),
         block_len: BLOCK_LEN,
@@ -76,7 +64,30 @@ pub fn pack(model: &Model, codec: Setting) -> Result<Vec<u8>, String> {
         threads: 2,
         memory: 1 << 30,
         notes: Vec::new(),
-    };
+    }
+}
+
+/// What `pack` takes at this level, with all times.
+#[must_use]
+pub fn at_level(level: usize) -> Options {
+    Options { page_len: PAGE_LEN, times: Times::All, ..Options::level(level, 1, 4 << 30) }
+}
+
+/// A model as an image.
+///
+/// # Errors
+/// What packing and opening say.
+pub fn freeze(model: &Model, options: Options) -> Result<Image, String> {
+    let bytes = Box::new(pack(model, options)?);
+    let image = Image::open(bytes, Start::Auto, Vec::new(), Cache::new(1 << 20));
+    image.map_err(|error| error.to_string())
+}
+
+/// The bytes of that image.
+///
+/// # Errors
+/// What packing says.
+pub fn pack(model: &Model, options: Options) -> Result<Vec<u8>, String> {
     let root = Meta::new(Kind::Directory, 0);
     let packer = Packer::new(Cursor::new(Vec::new()), root, options);
     let mut packer = packer.map_err(|error| error.to_string())?;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use esker::Time;
-use esker_stone::Setting;
+use esker_image::pack::Options;
 
 use super::frozen::pack;
 use super::inside::Inside;
@@ -31,16 +31,16 @@ pub enum Way {
 /// A model that is seen through the program.
 pub struct Thawed {
     inside: Inside<Model>,
-    codec: Setting,
+    options: Options,
     way: Way,
     room: Rc<Mount>,
 }
 
 impl Thawed {
-    /// Over this model, packed with this codec; images and what is extracted lie in `room`.
+    /// Over this model, packed like this; images and what is extracted lie in `room`.
     #[must_use]
-    pub fn new(model: Model, codec: Setting, way: Way, room: Rc<Mount>) -> Self {
-        Self { inside: Inside::new("thawed", model), codec, way, room }
+    pub fn new(model: Model, options: Options, way: Way, room: Rc<Mount>) -> Self {
+        Self { inside: Inside::new("thawed", model), options, way, room }
     }
 
     fn brought(&self, image: &Path, target: &Path) -> Result<Vec<Seen>, String> {
@@ -70,7 +70,7 @@ impl World for Thawed {
         let right = self.inside.tree()?;
         let case = self.room.case()?;
         let image = case.join("x.esker");
-        let bytes = pack(self.inside.fs().store(), self.codec)?;
+        let bytes = pack(self.inside.fs().store(), self.options.clone())?;
         fs::write(&image, bytes).map_err(|error| error.to_string())?;
         let mut seen = self.brought(&image, &case.join("tree"))?;
         if self.way == Way::Extract {

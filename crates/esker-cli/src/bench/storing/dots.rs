@@ -1,4 +1,4 @@
-//! What reached a device, as a picture: for each act of each work a line of dots for the bytes and one for the requests.
+//! What reached a device, as a picture: for each act of each work dots for bytes, and dots for requests beside.
 //!
 //! Invariant: every dot lies in its field, further right for more, ten times as much for each line; what is nothing
 //! lies on the first one.
@@ -87,7 +87,14 @@ impl Panel<'_> {
             let values = dots.iter().map(|(subject, all)| (is_ours(subject), all[which]));
             let values: Vec<(bool, f64)> = values.collect();
             let (left, right) = FIELDS[which];
-            field((left.max(names), right), &format!("{unit} {way}"), &values, digits, bottom, text);
+            field(
+                (left.max(names), right),
+                &format!("{unit} {way}"),
+                &values,
+                digits,
+                bottom,
+                text,
+            );
         }
         bottom + FOOT
     }
