@@ -556,7 +556,12 @@ fn what_happens_to_flash_is_simulated() {
     for cell in told["inflation"].as_array().unwrap() {
         assert!(cell["ratio"].as_f64() > cell["ssdfs"].as_f64(), "less than SSDFS: {cell}");
     }
-    for words in [&["decay"][..], &["steady", "--size", "1M"], &["steady", "--full", "99"]] {
+    for words in [
+        &["decay"][..],
+        &["steady", "--size", "1M"],
+        &["steady", "--full", "99"],
+        &["steady", "--block", "3K"],
+    ] {
         assert_eq!(flash(words).status.code(), Some(2), "{words:?}");
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use esker_stone::Setting;
 use esker_volume::limits;
 
 use super::bench::{Bar, aside};
@@ -11,6 +12,7 @@ use crate::bench::flash::{self, Plan, What, steady, table, wear};
 use crate::bench::section::Section;
 use crate::failure::{Exit, Failure, Outcome, shown};
 use crate::units::{parse_size, ram};
+use crate::volumes::setting;
 
 /// The least device that overwriting is tried on, in bytes: less has no room for what is kept back.
 const SIZE_MIN: u64 = 16 << 20;
@@ -50,6 +52,12 @@ pub struct BenchFlash {
     /// Bytes of a segment, a power of two; what suits the size where it is not given (steady)
     #[arg(long, value_name = "SIZE")]
     segment: Option<String>,
+    /// Bytes of its blocks: 4K, 8K, 16K or 32K (steady)
+    #[arg(long, value_name = "SIZE", default_value = "4K")]
+    block: String,
+    /// How they are compressed, as for mkfs; what is written is random (steady)
+    #[arg(long, value_name = "CODEC", default_value = "none", value_parser = setting)]
+    compress: Setting,
     /// How full it is, of a hundred that it can hold; several with commas (steady)
     #[arg(long, value_delimiter = ',', default_value = "20,80,90", value_name = "N,N",
           value_parser = clap::value_parser!(u64).range(1..=95))]
@@ -110,12 +118,25 @@ impl BenchFlash {
         let passes = self.passes;
         let accesses = [steady::Access::Uniform, steady::Access::Skewed];
         let segment = self.segment(size)?;
-        let plan = |full, access| steady::Plan { size, segment, full, access, passes };
+        let (block, setting) = (self.block()?, self.compress);
+        let plan =
+            |full, access| steady::Plan { size, segment, block, setting, full, access, passes };
         let steady = self.full.iter().flat_map(|&full| accesses.map(|access| plan(full, access)));
         let (size, times) = (WORN_SIZE, self.times);
         let wear =
             WORN.map(|(access, full, cold)| wear::Plan { size, access, times, cold, full }).into();
         Ok(Plan { what, steady: steady.collect(), wear })
+    }
+
+    fn block(&self) -> Outcome<u32> {
+        let known = parse_size(&self.block, 0).ok().and_then(|own| u32::try_from(own).ok());
+        let fits = |own: &u32| {
+            own.is_power_of_two() && (limits::BLOCK_LEN_MIN..=limits::BLOCK_LEN_MAX).contains(own)
+        };
+        known.filter(fits).ok_or_else(|| {
+            let what = format!("not a size of a block: {}", shown(self.block.as_bytes()));
+            Failure::new(Exit::Usage, what, "give 4K, 8K, 16K or 32K")
+        })
     }
 
     /// Bytes of a segment; 0: what suits the size.

@@ -4,7 +4,7 @@
 //! Above: [`super`]. Below: [`super::subject`]. Invariant: only whole erase blocks count, and each cell has the data
 //! and the sizes of the table that it stands beside.
 
-use esker_stone::Codec;
+use esker_stone::{Codec, Setting};
 use esker_volume::segments::Condition;
 
 use super::subject::{Shape, Subject};
@@ -97,7 +97,12 @@ impl Cell {
         // Room is asked for as if nothing could be packed.
         let size = 4 * (BLOCKS + 1) * self.erase + 4 * bytes.len() as u64;
         let size = size.next_multiple_of(self.erase);
-        let shape = Shape { size, segment: self.erase, block: self.block, codec: Codec::Zstd };
+        let shape = Shape {
+            size,
+            segment: self.erase,
+            block: self.block,
+            setting: Setting::new(Codec::Zstd, 1),
+        };
         let mut subject = Subject::new(shape)?;
         let ino = subject.file("file")?;
         let (mut at, mut before, mut first) = (0, log_segments(&subject), None);

@@ -4,8 +4,8 @@
 //! Above: [`super`]. Below: [`super::subject`]. Invariant: only the last pass counts; causes add up to what the device
 //! saw.
 
-use esker_stone::Codec;
-use esker_volume::{Counted, limits};
+use esker_stone::Setting;
+use esker_volume::Counted;
 
 use super::device::Seen;
 use super::subject::{BLOCK, Shape, Subject, failed};
@@ -30,6 +30,9 @@ pub struct Plan {
     pub size: u64,
     /// Bytes of a segment; 0: what suits the size.
     pub segment: u64,
+    /// Bytes of a block of the volume, and how it is compressed; what is written is 4 KiB of chance at a time.
+    pub block: u32,
+    pub setting: Setting,
     /// How full, in hundredths of what the volume can hold.
     pub full: u64,
     pub access: Access,
@@ -76,9 +79,8 @@ impl Access {
 impl Plan {
     /// Fills a volume, and writes over it.
     pub fn run(&self, tell: &mut dyn Tell) -> Outcome<Row> {
-        let Self { size, segment, .. } = *self;
-        let shape = Shape { size, segment, block: 4096, codec: Codec::None };
-        let mut subject = Subject::new(Shape { block: limits::BLOCK_LEN_MIN, ..shape })?;
+        let Self { size, segment, block, setting, .. } = *self;
+        let mut subject = Subject::new(Shape { size, segment, block, setting })?;
         let ino = subject.file("file")?;
         let blocks = subject.fill(ino, self.full)?;
         for pass in 1..self.passes {

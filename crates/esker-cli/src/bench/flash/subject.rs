@@ -12,8 +12,8 @@ use esker::memory::{Home, Options};
 use esker::posix::{Caller, Fs, New};
 use esker::store::View as _;
 use esker::{Ino, Kind, Name, Time};
+use esker_stone::Setting;
 use esker_stone::cache::Cache;
-use esker_stone::{Codec, Setting};
 use esker_volume::{Kept, Making, Volume, make, mkfs, open};
 
 use super::device::Flash;
@@ -41,7 +41,7 @@ pub struct Shape {
     /// Bytes of a block that is compressed alone.
     pub block: u32,
     /// How it is compressed.
-    pub codec: Codec,
+    pub setting: Setting,
 }
 
 /// A volume, and the device below.
@@ -73,7 +73,7 @@ impl Subject {
         let making = Making {
             segment_len: segment,
             block_len: shape.block,
-            setting: Setting::new(shape.codec, 1),
+            setting: shape.setting,
             copies: 1,
             reserve: 0,
             label: [0; 32],

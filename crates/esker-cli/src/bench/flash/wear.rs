@@ -3,7 +3,7 @@
 //! Above: [`super`]. Below: [`super::subject`]. Invariant: stretches of superblocks are told apart: they lie in a fixed
 //! place.
 
-use esker_stone::Codec;
+use esker_stone::{Codec, Setting};
 use esker_volume::limits::SEGMENT_LEN_MIN;
 use esker_volume::segments::Condition;
 
@@ -50,8 +50,12 @@ impl Plan {
     /// Fills a small volume, and writes over the rest of it.
     pub fn run(&self, tell: &mut dyn Tell) -> Outcome<Row> {
         let (segment, block) = (SEGMENT_LEN_MIN, PIECE as u32);
-        let mut subject =
-            Subject::new(Shape { size: self.size, segment, block, codec: Codec::None })?;
+        let mut subject = Subject::new(Shape {
+            size: self.size,
+            segment,
+            block,
+            setting: Setting::new(Codec::None, 1),
+        })?;
         let cold = subject.file("cold")?;
         subject.fill(cold, self.full * self.cold / 100)?;
         let hot = subject.file("hot")?;
