@@ -110,7 +110,8 @@ for name in "$@"; do
                 --bytes 16M
             through=() ;;
         storing)
-            "$target/release/esker" bench volume --markdown "$page" --title "What reaches a device" \
+            "$target/release/esker" bench volume --svg docs/volumes.svg --markdown "$page" \
+                --title "What reaches a device" \
                 >/dev/null || incomplete="$incomplete, storing"
             tree=("tree:${ESKER_ARCHIVE:-$(own)}")
             [ -z "${ESKER_BUILD:-}" ] || tree+=(--build "$ESKER_BUILD")

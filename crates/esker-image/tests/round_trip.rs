@@ -10,8 +10,8 @@ use esker_stone::rows::extents::Piece;
 use esker_stone::{Codec, Start};
 
 use kit::{
-    JPEGS, PICTURES, STREAMS, all_kinds, noise, open, open_with, options, pack, pack_and_tell,
-    pack_files, pack_sounds, pack_streams, pack_versions, picture, programs, shared, texts, wave,
+    PICTURES, STREAMS, all_kinds, open, open_with, options, pack, pack_and_tell, pack_files,
+    pack_sounds, pack_streams, pack_versions, picture, shared,
 };
 
 #[test]

@@ -11,8 +11,8 @@ use super::{Act, Cost, Report, Subject, Work};
 
 /// From one file system to the next.
 const STEP: f64 = 17.0;
-/// Above the dots of an act, and below.
-const HEAD: f64 = 48.0;
+/// Above the dots of an act, and below: its name, units and lines.
+const HEAD: f64 = 60.0;
 const FOOT: f64 = 14.0;
 /// A byte, in megabytes: nothing is drawn as less.
 const LEAST: f64 = 1e-6;
@@ -119,14 +119,14 @@ fn field(
         let decade = value.max(LEAST).log10().max(first);
         left + (decade - first) / (last - first) * (right - left)
     };
+    let _ = writeln!(text, "<text x=\"{left:.1}\" y=\"38\">{unit}</text>");
     let mut decade = first;
     while decade <= last {
         let value = 10f64.powf(decade);
-        let shown = if decade == last { format!("{value} {unit}") } else { value.to_string() };
         let _ = writeln!(
             text,
             "<path class=\"g\" d=\"M{at:.1} {HEAD}V{bottom}\"/>\
-             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{shown}</text>",
+             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{value}</text>",
             HEAD - 6.0,
             at = x(value),
         );
