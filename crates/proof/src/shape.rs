@@ -41,8 +41,6 @@ pub struct Shape {
     pub table_len: usize,
     /// Whether it lies over [`base`].
     pub base: bool,
-    /// The codec's level.
-    pub level: i32,
     /// Bytes that are kept back besides.
     pub reserve: u64,
     /// Whether what is written is looked for among what was written before.
@@ -68,7 +66,6 @@ const USUAL: Shape = Shape {
     recent_len: 4 << 10,
     table_len: 1,
     base: false,
-    level: 1,
     reserve: 0,
     dedup: true,
     deltas: true,
@@ -151,7 +148,6 @@ impl Shape {
             discard: !one_in(4),
             threads: if one_in(3) { 2 } else { 1 },
             codec: *chance.pick(&[Codec::None, Codec::Lz4, Codec::Zstd, Codec::Zstd]),
-            level: 1,
         }
     }
 
@@ -176,7 +172,7 @@ impl Shape {
         Making {
             segment_len: self.segment_len,
             block_len: self.block_len,
-            setting: Setting::new(self.codec, self.level),
+            setting: Setting::new(self.codec, 1),
             copies: self.copies,
             reserve: self.reserve,
             label: [0; 32],

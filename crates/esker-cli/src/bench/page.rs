@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::picture::escaped;
 use super::report::{Report, figure};
 use super::stats::Row;
 
@@ -86,8 +87,4 @@ fn bars(row: &Row, targets: &[&str]) -> String {
     }
     text.push_str("</svg>");
     text
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

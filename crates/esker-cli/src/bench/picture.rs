@@ -1,6 +1,6 @@
 //! What pictures of measurements have in common: their look, their frame, their axes, words that are safe in them.
 //!
-//! Above: [`super::packing::curve`], [`super::storing::dots`]. Invariant: a picture is one SVG that asks nobody.
+//! Above: [`super::packing::curve`], [`super::storing::dots`], [`super::page`]. Invariant: a picture asks nobody.
 
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#222}\
     .t{font-size:15px;font-weight:600}.g{stroke:#d8d8d4}\
@@ -32,7 +32,7 @@ pub const fn class(ours: bool) -> &'static str {
     if ours { "o" } else { "p" }
 }
 
-/// Text as it may stand between tags.
+/// Text as it may stand in a page or a picture.
 pub fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -12,7 +12,7 @@ use crate::bench::flash::{self, Plan, What, steady, table, wear};
 use crate::bench::section::Section;
 use crate::failure::{Exit, Failure, Outcome, shown};
 use crate::units::{parse_size, ram};
-use crate::volumes::setting;
+use crate::volumes::{is_block_len, setting};
 
 /// The least device that overwriting is tried on, in bytes: less has no room for what is kept back.
 const SIZE_MIN: u64 = 16 << 20;
@@ -129,11 +129,8 @@ impl BenchFlash {
     }
 
     fn block(&self) -> Outcome<u32> {
-        let known = parse_size(&self.block, 0).ok().and_then(|own| u32::try_from(own).ok());
-        let fits = |own: &u32| {
-            own.is_power_of_two() && (limits::BLOCK_LEN_MIN..=limits::BLOCK_LEN_MAX).contains(own)
-        };
-        known.filter(fits).ok_or_else(|| {
+        let known = parse_size(&self.block, 0).ok().filter(|&own| is_block_len(own));
+        known.map(|own| own as u32).ok_or_else(|| {
             let what = format!("not a size of a block: {}", shown(self.block.as_bytes()));
             Failure::new(Exit::Usage, what, "give 4K, 8K, 16K or 32K")
         })

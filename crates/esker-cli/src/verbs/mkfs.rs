@@ -11,9 +11,7 @@ use esker::store::View as _;
 use esker_host::SystemClock;
 use esker_stone::{Setting, hex};
 use esker_volume::device::{Device as _, FileDevice};
-use esker_volume::limits::{
-    BLOCK_LEN_MAX, BLOCK_LEN_MIN, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN,
-};
+use esker_volume::limits::{SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN};
 use esker_volume::mkfs::segment_len;
 use esker_volume::{Base, Below, Making, make};
 use serde_json::json;
@@ -25,7 +23,7 @@ use crate::import::{Filled, Request, import};
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::units::{parse_size, ram, size_shown};
-use crate::volumes::{self, setting};
+use crate::volumes::{self, is_block_len, setting};
 
 /// Make a volume: a writable disk in a file, or on a block device.
 ///
@@ -360,8 +358,7 @@ impl Mkfs {
         if !fits || !segment_len.is_power_of_two() {
             return Err(usage("a bad --segment", "give a power of two from 128K to 4G"));
         }
-        let least_most = u64::from(BLOCK_LEN_MIN)..=u64::from(BLOCK_LEN_MAX);
-        if !least_most.contains(&self.block) || !self.block.is_power_of_two() {
+        if !is_block_len(self.block) {
             return Err(usage("a bad --block", "give 4K, 8K, 16K or 32K"));
         }
         let reserve = self.reserve.checked_of(size)?;

@@ -36,6 +36,7 @@ use esker_stone::cache::Cache;
 use esker_stone::superblock::MAGIC;
 use esker_stone::{Codec, Setting, Unsupported};
 use esker_volume::device::{Device as _, Fault, FileDevice};
+use esker_volume::limits::{BLOCK_LEN_MAX, BLOCK_LEN_MIN};
 use esker_volume::{Bases, Damage, Error, Kept, Maker, NoBase, Options, Volume};
 
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
@@ -65,6 +66,11 @@ pub fn is_volume(path: &Path) -> bool {
     let other =
         || FileDevice::open(path, false).is_ok_and(|device| esker_volume::is_there(&device));
     esker_volume::superblock::is_one(&head) || (!head.starts_with(&MAGIC) && other())
+}
+
+/// Whether blocks of a volume may have so many bytes.
+pub fn is_block_len(len: u64) -> bool {
+    (BLOCK_LEN_MIN.into()..=BLOCK_LEN_MAX.into()).contains(&len) && len.is_power_of_two()
 }
 
 /// A codec as people write it: none, lz4, zstd or zstd:LEVEL.
