@@ -546,6 +546,13 @@ fn what_happens_to_flash_is_simulated() {
         assert!(figure("largest_request") <= 1 << 20, "{row}");
     }
     assert_eq!(told["steady"].as_array().unwrap().len(), 2);
+    // As mkfs makes volumes: what does not compress is no worse off there.
+    let words = ["steady", "--size", "16M", "--full", "85", "--passes", "2", "--block", "32K"];
+    let told_long = report(&flash(&[&words[..], &["--compress", "zstd"]].concat()), 0);
+    for row in told_long["steady"].as_array().unwrap() {
+        let (user, written) = (row["user"].as_u64().unwrap(), row["written"].as_u64().unwrap());
+        assert!(written < user * 9, "what stays of blocks is written over and over: {row}");
+    }
     for row in told["wear"].as_array().unwrap() {
         let (most, mean) = (row["most"].as_f64().unwrap(), row["mean"].as_f64().unwrap());
         assert!(most <= mean * 1.5 + 8.0, "some wear faster than others: {row}");

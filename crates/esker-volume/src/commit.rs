@@ -27,6 +27,7 @@ use crate::counts::Count;
 use crate::delta::Delta;
 use crate::device::{Buffer, Device, Fault};
 use crate::error::{Damage, Error, Result};
+use crate::fold::Room;
 use crate::limits::{NUMBER_MAX, PART_LEN, PIECES, ROWS_PAGE_LEN, SHARED_LEN_MIN, SLOT_MAX};
 use crate::log::{Log, flags, may_relocate};
 use crate::part::{PartHead, append_page};
@@ -122,7 +123,9 @@ pub trait Sink {
 
 /// Bytes that have a block of their own where they are written over others.
 const APART: usize = 4 << 10;
-/// A block that is laid down in two pieces is cut at a multiple of this.
+/// Bytes that are written over others, of so many or fewer at a time, are written here and there.
+const SCATTERED: usize = 64 << 10;
+/// A block that is laid down in pieces is cut at a multiple of this.
 pub(crate) const CUT: usize = 4 << 10;
 /// Bytes that a row of a block takes in a page, at most.
 const BLOCK_ROW_LEN: usize = 128;
@@ -140,8 +143,7 @@ struct Writer<'a, D> {
     log: &'a mut Log,
     state: &'a State,
     reserve: usize,
-    /// Whether whatever frees a block is folded.
-    tight: bool,
+    room: Room,
     /// Bytes that may still be written again to free blocks: nobody asked whether there is room for them.
     fold_left: u64,
     /// Blocks of which bytes are written again to free them.
@@ -230,7 +232,9 @@ impl<D: Device> Sink for Writer<'_, D> {
             let hash = self.hash(own);
             if !hash.is_some_and(|hash| self.share_equal(hash, (ino, start), own)) {
                 if apart && replaced {
-                    (self.open.over, self.open.near) = (true, self.near(ino, start, own.len()));
+                    self.open.over = true;
+                    self.open.scattered = bytes.len() <= SCATTERED && self.room < Room::Full;
+                    self.open.near = self.near(ino, start, own.len());
                 }
                 self.append((ino, start), own, hash)?;
             }
@@ -243,7 +247,7 @@ impl<D: Device> Sink for Writer<'_, D> {
     }
 
     fn widen(&mut self, ino: Ino, from: u64, to: u64) -> Result<(u64, u64)> {
-        let (first, last) = self.volume.stack(self.state).widen(ino, (from, to), self.tight)?;
+        let (first, last) = self.volume.stack(self.state).widen(ino, (from, to), self.room)?;
         let more = (from - first) + (last - to);
         if more > self.fold_left {
             return Ok((from, to));
@@ -586,7 +590,7 @@ impl<D: Device> Volume<D> {
             volume: self,
             source,
             reserve: self.reserve(&state),
-            tight: self.is_tight(),
+            room: self.room_to_fold(),
             fold_left: (self.room() / 4).max(self.shape.segment_room / 2),
             folded: BTreeSet::new(),
             log,

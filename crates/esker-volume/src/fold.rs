@@ -11,6 +11,7 @@ use esker::store::View as _;
 use esker_stone::rows::extents::BlockName;
 
 use crate::base::is_based;
+use crate::commit::CUT;
 use crate::device::Device;
 use crate::error::Result;
 use crate::limits::INLINE_LEN;
@@ -22,8 +23,26 @@ const RUNS_MAX: usize = 64;
 
 /// Of all that can be used one part of so many is little.
 const LITTLE: u64 = 16;
+/// One of so many is no longer much.
+const SOME: u64 = 4;
+/// And one of so many is nothing.
+const NOTHING: u64 = 64;
 /// How often what is folded may reach into further blocks.
 const WIDENINGS_MAX: usize = 8;
+
+/// How much room there is, and so what is folded of which more than half is left.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Room {
+    /// Nothing.
+    Ample,
+    /// Blocks that are not compressed and could be in pieces: once, and early, for near the end each of them would keep
+    /// what is gone of it, and so many cannot be folded at once then.
+    Scanty,
+    /// Whatever frees a block.
+    Tight,
+    /// The same; and nothing is laid down in pieces, whose rows would take more than the block that they replace.
+    Full,
+}
 
 /// What a stretch of a file has of blocks.
 #[derive(Default)]
@@ -63,14 +82,15 @@ impl<D: Device> Stack<'_, D> {
         ino: Ino,
         at: u64,
         (from, to): (u64, u64),
-        always: bool,
+        room: Room,
     ) -> Result<Option<(u64, u64)>> {
         let Some(place) = self.run(ino, at)?.place else { return Ok(None) };
         if is_based(place.block) {
             return Ok(None);
         }
         let Some(first) = at.checked_sub(place.offset.into()) else { return Ok(None) };
-        let plain = u64::from(self.block_row(place.block)?.plain);
+        let row = self.block_row(place.block)?;
+        let plain = u64::from(row.plain);
         let last = first.saturating_add(plain);
         if from <= first && last <= to {
             return Ok(None);
@@ -82,23 +102,24 @@ impl<D: Device> Stack<'_, D> {
         let alone = own(&all) == self.refs(place.block)?.named();
         // What a snapshot needs is not free by that.
         let frees = !self.state.needs_now(place.block);
-        let little = (frees && (always || left * 2 <= plain)) || all.runs >= RUNS_MAX;
+        let in_one = row.is_plain() && plain > CUT as u64;
+        let worth = match room {
+            Room::Ample => false,
+            Room::Scanty => in_one,
+            Room::Tight | Room::Full => true,
+        };
+        let little = (frees && (worth || left * 2 <= plain)) || all.runs >= RUNS_MAX;
         Ok((alone && left > 0 && little).then_some((first, last)))
     }
 
     /// What is best written together with the bytes of a file from `from` to `to`, which is before its end: where
-    /// that begins and ends. `always`: whatever frees a block.
-    pub(crate) fn widen(
-        &self,
-        ino: Ino,
-        (from, to): (u64, u64),
-        always: bool,
-    ) -> Result<(u64, u64)> {
+    /// that begins and ends.
+    pub(crate) fn widen(&self, ino: Ino, (from, to): (u64, u64), room: Room) -> Result<(u64, u64)> {
         let (mut first, mut last) = (from, to);
-        for _ in 0..if always { WIDENINGS_MAX } else { 1 } {
+        for _ in 0..if room >= Room::Tight { WIDENINGS_MAX } else { 1 } {
             let before = (first, last);
             for edge in [before.0, before.1.saturating_sub(1)] {
-                if let Some(stretch) = self.folded(ino, edge, before, always)? {
+                if let Some(stretch) = self.folded(ino, edge, before, room)? {
                     (first, last) = (first.min(stretch.0), last.max(stretch.1));
                 }
             }
@@ -111,13 +132,19 @@ impl<D: Device> Stack<'_, D> {
 }
 
 impl<D: Device> Volume<D> {
-    /// Whether so little room is left that whatever frees a block is folded: right now, or of what there can be at all.
-    pub(crate) fn is_tight(&self) -> bool {
-        if self.room() < 4 * self.shape.segment_room {
-            return true;
-        }
+    /// How much room is left, right now and of what there can be at all.
+    pub(crate) fn room_to_fold(&self) -> Room {
         let (total, used) = self.usage();
-        total - used < total / LITTLE
+        let left = total - used;
+        if left < total / NOTHING {
+            Room::Full
+        } else if self.room() < 4 * self.shape.segment_room || left < total / LITTLE {
+            Room::Tight
+        } else if left < total / SOME {
+            Room::Scanty
+        } else {
+            Room::Ample
+        }
     }
 
     /// Whether these bytes may be written over others of a file where there is no room: nothing but the file has the
@@ -136,7 +163,7 @@ impl<D: Device> Volume<D> {
         if row.attr.size <= INLINE_LEN {
             return Ok(true);
         }
-        let (first, last) = stack.widen(ino, (at, end), true)?;
+        let (first, last) = stack.widen(ino, (at, end), Room::Full)?;
         let last = last.min(row.attr.size).max(end);
         if stack.held(ino, at, end)?.holes {
             return Ok(false);

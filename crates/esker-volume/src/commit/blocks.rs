@@ -34,6 +34,8 @@ pub(super) struct Plain {
     pub waiting: Vec<Waiting>,
     /// Of bytes that are all written over others.
     pub over: bool,
+    /// Of few bytes that are written over others: the next may be any of them.
+    pub scattered: bool,
     /// What it may differ little from.
     pub near: Option<Near>,
 }
@@ -79,6 +81,22 @@ fn encode(plains: &[Plain], setting: Setting, threads: usize) -> Result<Vec<Code
     })
 }
 
+/// What of it waits in a piece of the block, as if that were all of it.
+fn between(waiting: &[Waiting], from: usize, to: usize) -> Vec<Waiting> {
+    let part = |Waiting { ino, run, hash }: &Waiting| {
+        let place = run.place?;
+        let own = u64::from(place.offset);
+        let (first, last) = (own.max(from as u64), (own + run.len).min(to as u64));
+        let offset = first.checked_sub(from as u64)? as u32;
+        let len = last.checked_sub(first).filter(|&len| len > 0)?;
+        let hash = hash.filter(|_| len == run.len);
+        let place = Some(Place { offset, ..place });
+        let run = Run { start: run.start + (first - own), len, place };
+        Some(Waiting { ino: *ino, run, hash })
+    };
+    waiting.iter().filter_map(part).collect()
+}
+
 impl<D: Device> Writer<'_, D> {
     /// New bytes of a file, no more than a block has.
     pub(super) fn append(
@@ -100,8 +118,10 @@ impl<D: Device> Writer<'_, D> {
             let waiting = Waiting { ino, run, hash: hash.filter(|_| len == bytes.len()) };
             done += len;
             if len == whole && self.volume.setting().codec == Codec::None {
+                let scattered = std::mem::take(&mut self.open.scattered);
                 self.end_blocks()?;
-                self.lay_down_fitting(own, &Coded::alone((Codec::None, own)), vec![waiting])?;
+                let coded = Coded::alone((Codec::None, own));
+                self.lay_down_fitting(own, &coded, vec![waiting], scattered)?;
                 continue;
             }
             self.open.bytes.extend_from_slice(own);
@@ -136,12 +156,14 @@ impl<D: Device> Writer<'_, D> {
             _ => encode(&plains, self.volume.setting(), self.volume.threads)?,
         };
         let mut encoded = encoded.into_iter();
-        for Plain { bytes, waiting, over, near } in plains {
+        for Plain { bytes, waiting, over, scattered, near } in plains {
             let Some(Coded { codec, stored, base }) = encoded.next() else {
-                self.lay_down_fitting(&bytes, &Coded::alone((Codec::None, &bytes)), waiting)?;
+                let coded = Coded::alone((Codec::None, &*bytes));
+                self.lay_down_fitting(&bytes, &coded, waiting, scattered)?;
                 continue;
             };
-            self.lay_down_fitting(&bytes, &Coded { codec, stored: &stored, base }, waiting)?;
+            let coded = Coded { codec, stored: &*stored, base };
+            self.lay_down_fitting(&bytes, &coded, waiting, scattered)?;
             self.compared(near.is_some(), base.is_some());
             if over && base.is_none() {
                 self.remember(bytes);
@@ -151,13 +173,23 @@ impl<D: Device> Writer<'_, D> {
     }
 
     /// Lays a block down; in two pieces where it would not fit into the open part, so that the end of that is used:
-    /// parts are as long as they are to be, and fill segments.
+    /// parts are as long as they are to be, and fill segments. What is written here and there and stored as it is is
+    /// laid down in the smallest pieces: of a longer one what is not written over next keeps all of it.
     fn lay_down_fitting(
         &mut self,
         plain: &[u8],
         coded: &Coded<&[u8]>,
         waiting: Vec<Waiting>,
+        scattered: bool,
     ) -> Result<()> {
+        let is_raw = coded.codec == Codec::None && coded.base.is_none();
+        if scattered && is_raw && plain.len() > CUT {
+            for (from, own) in (0..).step_by(CUT).zip(plain.chunks(CUT)) {
+                let waiting = between(&waiting, from, from + own.len());
+                self.lay_down(own.len() as u32, &Coded::alone((Codec::None, own)), waiting)?;
+            }
+            return Ok(());
+        }
         let stored = coded.stored.len();
         let tail = self.left(PART_LEN, stored);
         // What is compressed is not so evenly.
@@ -168,22 +200,9 @@ impl<D: Device> Writer<'_, D> {
         }
         let setting = self.volume.setting();
         let (head, rest) = plain.split_at(cut);
-        let parts = |from: usize, to: usize| {
-            let part = move |Waiting { ino, run, hash }: &Waiting| {
-                let place = run.place?;
-                let own = u64::from(place.offset);
-                let (first, last) = (own.max(from as u64), (own + run.len).min(to as u64));
-                let offset = first.checked_sub(from as u64)? as u32;
-                let len = last.checked_sub(first).filter(|&len| len > 0)?;
-                let hash = hash.filter(|_| len == run.len);
-                let place = Some(Place { offset, ..place });
-                let run = Run { start: run.start + (first - own), len, place };
-                Some(Waiting { ino: *ino, run, hash })
-            };
-            waiting.iter().filter_map(part).collect::<Vec<_>>()
-        };
-        for (plain, waiting) in [(head, parts(0, cut)), (rest, parts(cut, plain.len()))] {
+        for (from, plain) in [(0, head), (cut, rest)] {
             let (codec, stored) = setting.encode_or_leave(plain)?;
+            let waiting = between(&waiting, from, from + plain.len());
             self.lay_down(plain.len() as u32, &Coded::alone((codec, &stored)), waiting)?;
         }
         Ok(())
