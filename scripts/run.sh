@@ -4,6 +4,8 @@
 # into an image, mounts that, and looks again. The mount in memory is left for use.
 #
 #   scripts/run.sh [TREE]     TREE is what to unpack, by default Esker's own source
+#
+# With ESKER_BIN set, that command is taken instead of building one.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -11,10 +13,12 @@ PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 "$here/scripts/setup.sh"
 
 cd "$here"
-echo "Building (the first time takes a minute or two) ..."
-cargo build --quiet --release --locked -p esker-cli
-target=$(scripts/target.sh)
-esker=$target/release/esker
+esker=${ESKER_BIN:-}
+if [ -z "$esker" ]; then
+    echo "Building (the first time takes a few minutes) ..."
+    cargo build --quiet --release --locked -p esker-cli
+    esker=$(scripts/target.sh)/release/esker
+fi
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/esker-XXXXXX")
 scratch=$(mktemp -d)
