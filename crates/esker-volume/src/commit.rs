@@ -125,8 +125,6 @@ pub trait Sink {
 const APART: usize = 4 << 10;
 /// Bytes that are written over others, of so many or fewer at a time, are written here and there.
 const SCATTERED: usize = 64 << 10;
-/// A block that is laid down in pieces is cut at a multiple of this.
-pub(crate) const CUT: usize = 4 << 10;
 /// Bytes that a row of a block takes in a page, at most.
 const BLOCK_ROW_LEN: usize = 128;
 /// Bytes that the group around such rows takes, at most.

@@ -1,8 +1,8 @@
 //! Folding: what is left of a block, of which little is, goes with what is written over the rest, so that the block is
 //! free. Otherwise a byte that stays keeps all of its block.
 //!
-//! Above: `dirty` asks what to tell besides; `home` asks what may still be written over when there is no room. Below:
-//! `stack`. Invariant: only a file that has all that is needed of a block folds it.
+//! Above: `dirty` asks, by way of `commit`, what to tell besides; `home` asks what may still be written over when there
+//! is no room. Below: `stack`. Invariant: only a file that has all that is needed of a block folds it.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,9 @@ use esker::store::View as _;
 use esker_stone::rows::extents::BlockName;
 
 use crate::base::is_based;
-use crate::commit::CUT;
 use crate::device::Device;
 use crate::error::Result;
-use crate::limits::INLINE_LEN;
+use crate::limits::{CUT, INLINE_LEN};
 use crate::stack::Stack;
 use crate::volume::Volume;
 

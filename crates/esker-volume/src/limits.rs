@@ -41,6 +41,8 @@ pub const GROUP_LEN: usize = 32 << 10;
 pub const GROUP_ROWS: usize = 2048;
 /// Pieces of one row of extents.
 pub const PIECES: usize = 64;
+/// A block that is laid down in pieces is cut at a multiple of this.
+pub const CUT: usize = 4 << 10;
 /// Longest content that is kept in its inode.
 pub const INLINE_LEN: u64 = 512;
 /// Segments that a commit may go on in besides its own, named in advance.

@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 use esker_stone::key::{self, kind};
 use esker_stone::rows::extents::BlockName;
 
-use crate::commit::{CUT, Sink, Source};
+use crate::commit::{Sink, Source};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::leaf::Leaf;
-use crate::limits::ROWS_LEN;
+use crate::limits::{CUT, ROWS_LEN};
 use crate::log::Log;
 use crate::migrate::TO_GO_ON;
 use crate::segments::{Condition, Segment, Segments};

@@ -11,12 +11,12 @@ use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::{BlockName, Place};
 use esker_stone::{Codec, Setting, Transform};
 
+use super::Writer;
 use super::resembling::{self, Near};
-use super::{CUT, Writer};
 use crate::counts::Count;
 use crate::device::Device;
 use crate::error::{Damage, Result};
-use crate::limits::PART_LEN;
+use crate::limits::{CUT, PART_LEN};
 use crate::recent::Run;
 
 /// Bytes of a file that wait in the open block.
