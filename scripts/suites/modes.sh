@@ -59,7 +59,7 @@ fi
 
 workshop() {
     ESKER_OPTIONS=$1 cargo test --quiet --release --locked -p esker-proof \
-        --test bad_days --test blocks --test fsx --test kernel --test model
+        --test exams -- bad_days:: blocks:: fsx:: kernel:: model::
 }
 
 posix() {

@@ -21,11 +21,12 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 
-exam() { # CASES TEST [FILTER...]
-    local cases=$1 test=$2
-    shift 2
-    echo "== $test $*, ESKER_CASES=$cases"
-    ESKER_CASES=$cases cargo test --quiet --release --locked -p esker-proof --test "$test" -- --nocapture "$@"
+exam() { # CASES FILE [NAME...]
+    local cases=$1 names=("${@:3}")
+    if [ ${#names[@]} = 0 ]; then names=(""); fi
+    echo "== ${*:2}, ESKER_CASES=$cases"
+    ESKER_CASES=$cases cargo test --quiet --release --locked -p esker-proof --test exams -- \
+        --nocapture "${names[@]/#/$2::}"
 }
 
 parts=("$@")
@@ -33,11 +34,11 @@ if [ $# = 0 ]; then parts=(power errors scarce ageing); fi
 for part in "${parts[@]}"; do
     case $part in
     power)
-        exam 200 volume what_was_synced_survives_every_cut
+        exam 200 power_cuts what_was_synced_survives_every_cut
         exam 0 workloads
         ;;
     # A tenth of the cases are scripts of these.
-    errors) exam 1000 volume fails full_host pulled rots astray head ;;
+    errors) exam 1000 power_cuts a_sync a_full_host a_read a_device no_ ;;
     scarce) exam 100 scarce ;;
     ageing) exam 1000 ageing ;;
     kills) exam 200 killed ;;

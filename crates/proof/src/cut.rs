@@ -1,6 +1,6 @@
 //! Cutting the power of a volume at every operation of its device, and looking at what is left.
 //!
-//! Above: `tests/volume.rs`. Below: [`crate::lying`], the model on top of a volume. Invariant: what is left
+//! Above: `tests/exams/power_cuts.rs`. Below: [`crate::lying`], the model on top of a volume. Invariant: what is left
 //! opens without writing, and is exactly what the model had after some operation between the last one that was
 //! made safe and the one that was on its way.
 

@@ -1,7 +1,7 @@
 //! Many threads at war over few names: renames, links, unlinks and writes that contradict each other.
 //!
-//! Above: `tests/bad_days.rs`, on a mount and in this process. Invariant: a field answers each blow with success or an
-//! errno that a right file system may give in a race; standing still is a finding, with who stands where.
+//! Above: `tests/exams/bad_days.rs`, on a mount and in this process. Invariant: a field answers each blow with success
+//! or an errno that a right file system may give in a race; standing still is a finding, with who stands where.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,6 +1,7 @@
 //! All short workloads over a few files: one operation, or two, above what was there and safe before.
 //!
-//! Above: `tests/workloads.rs`. Below: [`crate::script`]. Invariant: every workload is a script that says what it is.
+//! Above: `tests/exams/workloads.rs`. Below: [`crate::script`]. Invariant: every workload is a script that says what it
+//! is.
 
 use crate::script::Script;
 

@@ -1,7 +1,7 @@
 //! The tables of FORMAT.md against the `layout!` declarations: two descriptions of one byte, compared.
 //!
-//! Above: `tests/tidy.rs`. Invariant: every layout of a crate that has a FORMAT.md has a table there, under a heading
-//! that names it, and every table with the columns offset, size, field has a layout.
+//! Above: `tests/exams/tidy.rs`. Invariant: every layout of a crate that has a FORMAT.md has a table there, under a
+//! heading that names it, and every table with the columns offset, size, field has a layout.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The walls: who may use whom, within the core and between the crates.
 //!
-//! Above: `tests/tidy.rs`. Invariant: a room that is not in the tables is itself a finding, so nobody moves in
+//! Above: `tests/exams/tidy.rs`. Invariant: a room that is not in the tables is itself a finding, so nobody moves in
 //! without being drawn into the house first.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Markdown links that lead nowhere.
 //!
-//! Above: `tests/tidy.rs`. Invariant: only what lies in the repository is looked at; the network is not asked.
+//! Above: `tests/exams/tidy.rs`. Invariant: only what lies in the repository is looked at; the network is not asked.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! The checks that keep the house: walls, sizes, words, links, formats.
 //!
-//! Above: `tests/tidy.rs`, one test each. Below: [`source`] reads Rust just well enough.
+//! Above: `tests/exams/tidy.rs`, one test each. Below: [`source`] reads Rust just well enough.
 //! Invariant: every check returns all that is wrong, each with file and line, and changes nothing.
 
 pub mod formats;

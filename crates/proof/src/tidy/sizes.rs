@@ -1,7 +1,7 @@
 //! Sizes, words that must not stay, and module headers.
 //!
-//! Above: `tests/tidy.rs`. Invariant: an exception is listed with its present size and may only shrink; one that is
-//! no longer needed is itself a finding.
+//! Above: `tests/exams/tidy.rs`. Invariant: an exception is listed with its present size and may only shrink; one that
+//! is no longer needed is itself a finding.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! The model, turned to stone in the end: its tree is packed into an image, and the image is what is seen.
 //!
-//! Above: `tests/image.rs`. Below: [`super::inside`], `esker-image`. Invariant: every step is the model's; only
+//! Above: `tests/exams/image.rs`. Below: [`super::inside`], `esker-image`. Invariant: every step is the model's; only
 //! what is seen of the tree in the end comes from the image, through the same POSIX.
 
 use std::io::Cursor;

@@ -1,8 +1,8 @@
 //! A home over what an earlier part of the script left: the first steps are the model's, then it becomes the lower of
 //! an overlay, as it is or as an image, and a memory home takes the rest.
 //!
-//! Above: `tests/overlay.rs`. Below: [`super::inside`], `esker::overlay`. Invariant: at the turn everything that is
-//! open is closed, in this world and in the one beside it ([`Resting`]).
+//! Above: `tests/exams/overlay.rs`. Below: [`super::inside`], `esker::overlay`. Invariant: at the turn everything that
+//! is open is closed, in this world and in the one beside it ([`Resting`]).
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! A volume on a lying device as a world: memory above it takes what changes, commits come now and then, and it is
 //! mounted again now and then.
 //!
-//! Above: `tests/volume.rs`, `tests/mounted_volume.rs`, [`crate::cut`]. Below: `esker_volume`. Invariant: when it is
-//! mounted again nothing is open.
+//! Above: `tests/exams/power_cuts.rs`, `tests/exams/mounted_volume.rs`, [`crate::cut`]. Below: `esker_volume`.
+//! Invariant: when it is mounted again nothing is open.
 
 use std::sync::Arc;
 

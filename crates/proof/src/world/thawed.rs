@@ -1,8 +1,8 @@
 //! The model, turned to stone in the end, and brought back by the program that people use: its image is mounted, or
 //! extracted.
 //!
-//! Above: `tests/image.rs`. Below: [`super::frozen`] packs, [`super::outside`] looks. Invariant: every step is the
-//! model's; only what is seen of the tree in the end came through the program.
+//! Above: `tests/exams/image.rs`. Below: [`super::frozen`] packs, [`super::outside`] looks. Invariant: every step is
+//! the model's; only what is seen of the tree in the end came through the program.
 
 use std::fs;
 use std::path::Path;

@@ -1,0 +1,121 @@
+//! The page about an image: whole, without anything from elsewhere, and as a browser shows it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{Scratch, done, errors, esker, text};
+
+const NAME: &str = "<script>alert('x')&\"";
+
+fn report(scratch: &Scratch) -> (PathBuf, String) {
+    let tree = scratch.dir("tree");
+    fs::create_dir_all(tree.join("docs/deep")).unwrap();
+    for number in 0..50u32 {
+        let words = (0..3000).map(|at| format!("{} ", at * (number + 3) % 977)).collect::<String>();
+        fs::write(tree.join(format!("docs/{number}.txt")), words).unwrap();
+    }
+    fs::copy(tree.join("docs/7.txt"), tree.join("docs/deep/twin.txt")).unwrap();
+    fs::write(tree.join(NAME), b"a hostile name has a content of its own ".repeat(500)).unwrap();
+    fs::write(tree.join("small"), b"x").unwrap();
+    let (image, page) = (scratch.path("x.esker"), scratch.path("x.html"));
+    done(&esker(["pack", text(&tree), "-o", text(&image), "-l", "5"]));
+    done(&esker(["report", text(&image), "-o", text(&page)]));
+    let html = fs::read_to_string(&page).unwrap();
+    (page, html)
+}
+
+#[test]
+fn the_page_tells_of_everything_and_asks_nobody() {
+    let scratch = Scratch::new();
+    let (page, html) = report(&scratch);
+    for part in ["summary", "before", "after", "categories", "blocks", "costliest", "duplicates"] {
+        assert!(html.contains(&format!("id=\"{part}\"")), "{part}");
+    }
+    assert!(html.contains("/docs/deep/twin.txt"));
+    assert!(html.contains("1 contents have several names"));
+    // What the image names is text, and there is no address, script or style from elsewhere.
+    assert!(
+        !html.contains("<script") && html.contains("&lt;script&gt;alert(&#39;x&#39;)&amp;&quot;")
+    );
+    for outside in ["http:", "https:", "src=", "href=", "url(", "@import"] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+    let again = scratch.path("again.html");
+    done(&esker(["report", text(&scratch.path("x.esker")), "-o", text(&again)]));
+    assert!(fs::read(&again).unwrap() == fs::read(&page).unwrap(), "it is always the same");
+    let failed = esker(["report", text(&scratch.path("x.esker")), "-o", "/no/such/dir/x.html"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", errors(&failed));
+}
+
+/// Whether there is a browser. `scripts/setup.sh` installs one; with `ESKER_CI=1` there must be.
+fn browser() -> Option<PathBuf> {
+    let found = ["chromium", "chromium-browser", "google-chrome"].iter().find_map(|name| {
+        let paths = std::env::var_os("PATH")?;
+        std::env::split_paths(&paths).map(|dir| dir.join(name)).find(|path| path.exists())
+    });
+    if found.is_none() {
+        assert!(std::env::var_os("ESKER_CI").is_none(), "there is no chromium");
+        eprintln!("LEFT OUT: there is no chromium");
+    }
+    found
+}
+
+fn run(browser: &Path, home: &Path, page: &Path, more: &str) -> std::process::Output {
+    let data = format!("--user-data-dir={}", text(home));
+    let usual = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1280,4000", &data];
+    let url = format!("file://{}", text(page));
+    Command::new(browser).args(usual).arg(more).arg(url).output().unwrap()
+}
+
+#[test]
+fn a_browser_shows_it() {
+    let Some(browser) = browser() else { return };
+    let scratch = Scratch::new();
+    let (page, _) = report(&scratch);
+    let home = scratch.dir("home");
+    let shown = run(&browser, &home, &page, "--dump-dom");
+    let dom = String::from_utf8_lossy(&shown.stdout);
+    // The browser has taken the page apart as it was meant: every rectangle, every row, and nothing that runs.
+    for (element, least) in [("<rect", 60), ("<tr", 50), ("<title>", 50)] {
+        assert!(dom.matches(element).count() >= least, "{element}: {}", errors(&shown));
+    }
+    assert!(!dom.contains("<script"));
+    let picture = scratch.path("x.png");
+    let into = format!("--screenshot={}", text(&picture));
+    let shown = run(&browser, &home, &page, &into);
+    assert!(fs::metadata(&picture).is_ok_and(|png| png.len() > 20_000), "{}", errors(&shown));
+}
+
+/// The page about a volume that holds something, and how many stretches it has.
+fn volume_report(scratch: &Scratch) -> (PathBuf, usize) {
+    let tree = scratch.dir("tree");
+    let noise = (0..3u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8);
+    fs::write(tree.join("noise"), noise.collect::<Vec<_>>()).unwrap();
+    let (volume, page) = (scratch.path("x.vol"), scratch.path("x.html"));
+    let words = ["mkfs", text(&volume), "--size", "16M", "--segment", "256K", "--label", "<b>"];
+    done(&esker(words.into_iter().chain(["--from", text(&tree)])));
+    done(&esker(["report", text(&volume), "-o", text(&page)]));
+    (page, 64)
+}
+
+#[test]
+fn the_page_of_a_volume_shows_every_stretch() {
+    let scratch = Scratch::new();
+    let (page, stretches) = volume_report(&scratch);
+    let html = fs::read_to_string(&page).unwrap();
+    for part in ["summary", "legend", "map", "fullness", "wear"] {
+        assert!(html.contains(&format!("id=\"{part}\"")), "{part}");
+    }
+    assert_eq!(html.matches("<title>stretch ").count(), stretches);
+    assert!(html.matches(": superblocks").count() >= 2 && html.contains(": log, segment 1, "));
+    assert!(html.contains("&lt;b&gt;") && !html.contains("<b>"));
+    for outside in ["http:", "https:", "src=", "href=", "url(", "@import", "<script"] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+    let Some(browser) = browser() else { return };
+    let home = scratch.dir("home");
+    let shown = run(&browser, &home, &page, "--dump-dom");
+    let dom = String::from_utf8_lossy(&shown.stdout);
+    assert_eq!(dom.matches("<title>stretch ").count(), stretches, "{dom}");
+}
