@@ -12,6 +12,8 @@ const SKIP_LEN: u64 = 64 << 10;
 /// A reader takes at least one part in so many of what it passes: who takes less picks, and needs little of what comes
 /// next.
 const READ_SHARE: u64 = 4;
+/// What the kernel reads for whoever wants a byte of it.
+const PAGE_LEN: u64 = 4 << 10;
 /// Bytes that are asked for at once.
 const AHEAD_MIN: u64 = 64 << 10;
 const AHEAD_MAX: u64 = 512 << 10;
@@ -22,7 +24,7 @@ struct Reader {
     begin: u64,
     /// Where it was read to.
     end: u64,
-    /// Bytes of that which it took.
+    /// Bytes of that which it took, in whole pages.
     read: u64,
     /// Where it was asked for to.
     asked: u64,
@@ -41,24 +43,26 @@ impl Readers {
     /// What to ask for, now that somebody reads `len` bytes at `at`.
     pub fn read(&mut self, at: u64, len: u64) -> Option<Range<u64>> {
         self.clock += 1;
-        let (clock, end) = (self.clock, at + len);
+        let clock = self.clock;
+        let (at, end) = (at - at % PAGE_LEN, (at + len).next_multiple_of(PAGE_LEN));
         let follows = |reader: &&mut Reader| {
             reader.used > 0 && (reader.begin..=reader.end + SKIP_LEN).contains(&at)
         };
         if let Some(reader) = self.all.iter_mut().filter(follows).max_by_key(|one| one.end) {
             let before = reader.end;
+            let taken = if end > before { end - before.max(at) } else { len };
             reader.used = clock;
-            reader.end = reader.end.max(end);
-            reader.read = (reader.read + len).min(reader.end - reader.begin);
+            reader.end = before.max(end);
+            reader.read = (reader.read + taken).min(reader.end - reader.begin);
             reader.asked = reader.asked.max(reader.end);
             if reader.read * READ_SHARE < reader.end - reader.begin {
-                (reader.begin, reader.read) = (before.min(at), len);
+                (reader.begin, reader.read) = (before.min(at), end - at);
                 return None;
             }
             return reader.ahead();
         }
         let reader = self.all.iter_mut().min_by_key(|reader| reader.used)?;
-        *reader = Reader { begin: at, end, read: len, asked: end, used: clock };
+        *reader = Reader { begin: at, end, read: end - at, asked: end, used: clock };
         None
     }
 }
@@ -109,6 +113,14 @@ mod tests {
         assert!(asked.count() <= 2, "until it shows that it picks");
         let on = (1000 * far..).step_by(4096).take(20);
         assert!(on.map(|at| readers.read(at, 4096)).any(|asked| asked.is_some()));
+    }
+
+    /// A file of which each block lies in another commit, and then the next.
+    #[test]
+    fn who_wants_little_of_every_other_page_is() {
+        let mut readers = Readers::default();
+        let asked = (0..256).filter(|number| readers.read(number * 8000, 70).is_some()).count();
+        assert!((3..20).contains(&asked), "{asked}");
     }
 
     #[test]

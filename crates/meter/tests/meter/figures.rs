@@ -1,8 +1,10 @@
 //! No row of Esker's costs more than it did: figures are counted, not timed, and the same on any machine.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::thread;
 
-use esker_meter::{Guest, build, instrument, run};
+use esker_meter::{Guest, Row, build, instrument, run};
 
 use crate::target;
 
@@ -28,6 +30,21 @@ fn written() -> BTreeMap<Key, f64> {
     cells.map(row).collect()
 }
 
+/// Runs benches, as many at a time as there are processors.
+fn run_all(module: &[u8], benches: BTreeSet<(u32, u32)>) -> Vec<(u32, u32, Vec<Row>)> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let (left, done) = (Mutex::new(benches), Mutex::new(Vec::new()));
+    let next = || left.lock().unwrap().pop_first();
+    let work = || {
+        while let Some((subject, bench)) = next() {
+            let rows = run(module, subject, bench).unwrap();
+            done.lock().unwrap().push((subject, bench, rows));
+        }
+    };
+    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    done.into_inner().unwrap()
+}
+
 #[test]
 fn no_row_has_grown() {
     if !target::has_wasm() {
@@ -38,8 +55,8 @@ fn no_row_has_grown() {
     assert!(written.len() > 15, "the figures are gone");
     let benches: BTreeSet<(u32, u32)> = written.keys().map(|key| (key.0, key.1)).collect();
     let (mut grown, mut seen) = (Vec::new(), 0);
-    for (subject, bench) in benches {
-        for row in run(&module, subject, bench).unwrap() {
+    for (subject, bench, rows) in run_all(&module, benches) {
+        for row in rows {
             let millions = row.instructions as f64 / 1e6;
             println!("{subject} | {bench} | {} | {millions:.3}", row.name);
             match written.get(&(subject, bench, row.name.clone())) {
