@@ -170,7 +170,7 @@ fn a_killed_process_leaves_the_state_before_or_after_its_call() {
 
 /// Opens what was just closed. A process that another test starts right then has all that is open here, and so the
 /// lock, until it runs its own program.
-fn again(open: impl Fn() -> std::io::Result<MappedFile>) -> std::io::Result<MappedFile> {
+fn again<T>(open: impl Fn() -> std::io::Result<T>) -> std::io::Result<T> {
     let until = Instant::now() + Duration::from_secs(10);
     loop {
         match open() {
