@@ -31,6 +31,7 @@ use crate::fold::Room;
 use crate::limits::{NUMBER_MAX, PART_LEN, PIECES, ROWS_PAGE_LEN, SHARED_LEN_MIN, SLOT_MAX};
 use crate::log::{Log, flags, may_relocate};
 use crate::part::{PartHead, append_page};
+use crate::ranges::Ranges;
 use crate::recent::{END, Run};
 use crate::rows::{Move, Numbers, Orphan, Refs, counter};
 use crate::stack::State;
@@ -92,11 +93,11 @@ pub trait Sink {
     /// # Errors
     /// What looking for either meets.
     fn share(&mut self, ino: Ino, at: u64, len: u64, from: (Ino, u64)) -> Result<u64>;
-    /// What of a file is best told again together with its bytes from `from` to `to`: where that begins and ends.
+    /// The same ranges of a file of this size with what is best told again together with them.
     ///
     /// # Errors
     /// What looking for what was there meets.
-    fn widen(&mut self, ino: Ino, from: u64, to: u64) -> Result<(u64, u64)>;
+    fn widen(&mut self, file: (Ino, u64), bytes: &Ranges) -> Result<Ranges>;
     /// A hole in a file, up to its end for ever where `len` is `None`.
     ///
     /// # Errors
@@ -244,17 +245,22 @@ impl<D: Device> Sink for Writer<'_, D> {
         self.share_of(ino, (at, len), from)
     }
 
-    fn widen(&mut self, ino: Ino, from: u64, to: u64) -> Result<(u64, u64)> {
-        let (first, last) = self.volume.stack(self.state).widen(ino, (from, to), self.room)?;
-        let more = (from - first) + (last - to);
-        if more > self.fold_left {
-            return Ok((from, to));
+    fn widen(&mut self, (ino, size): (Ino, u64), bytes: &Ranges) -> Result<Ranges> {
+        let (stack, mut wide) = (self.volume.stack(self.state), bytes.clone());
+        for range in bytes.iter() {
+            let beside = stack.beside(ino, range, self.room)?;
+            let more: u64 = beside.iter().map(|(start, end)| end - start).sum();
+            if more > self.fold_left {
+                continue;
+            }
+            self.fold_left -= more;
+            for (start, end) in beside {
+                self.folded.extend(stack.blocks_between(ino, start, end)?);
+                wide.add(start, end.min(size));
+            }
         }
-        self.fold_left -= more;
-        for (start, end) in [(first, from), (to, last)] {
-            self.folded.extend(self.volume.stack(self.state).blocks_between(ino, start, end)?);
-        }
-        Ok((first, last))
+        self.volume.counts.add(Count::Folded, wide.len() - bytes.len());
+        Ok(wide)
     }
 
     fn hole(&mut self, ino: Ino, at: u64, len: Option<u64>) -> Result<()> {

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) enum Count {
     /// Bytes of files, before they were compressed.
     Plain,
+    /// Bytes of files that were told anew so that the blocks that held them are free, before they were compressed.
+    Folded,
     /// Bytes of files that were there already, and so were not written.
     Shared,
     /// Bytes of files of which only what differs from others was stored, before that.
@@ -53,7 +55,8 @@ impl Counts {
 
     pub fn told(&self) -> Counted {
         Counted {
-            plain: self.of(Count::Plain),
+            plain: self.of(Count::Plain).saturating_sub(self.of(Count::Folded)),
+            folded: self.of(Count::Folded),
             shared: self.of(Count::Shared),
             resembling: self.of(Count::Resembling),
             blocks: self.of(Count::Blocks),
@@ -75,6 +78,9 @@ impl Counts {
 pub struct Counted {
     /// Of files, before they were compressed. None of the others has them a second time.
     pub plain: u64,
+    /// Of files, that were not written over, but told anew with what was, so that the blocks that held them are free:
+    /// the same measure.
+    pub folded: u64,
     /// Of files, that were there already: blocks are named for them once more, and nothing is written.
     pub shared: u64,
     /// Of files, of which only what differs from what they took the place of was stored; all of them count as plain.
@@ -113,7 +119,8 @@ impl Counted {
     #[must_use]
     pub const fn since(&self, before: &Self) -> Self {
         Self {
-            plain: self.plain - before.plain,
+            plain: self.plain.saturating_sub(before.plain),
+            folded: self.folded - before.folded,
             shared: self.shared - before.shared,
             resembling: self.resembling - before.resembling,
             blocks: self.blocks - before.blocks,

@@ -16,71 +16,11 @@ use esker_stone::rows::names::Named;
 use crate::commit::{Sink, Source};
 use crate::error::Result;
 use crate::limits::INLINE_LEN;
+use crate::ranges::Ranges;
 use crate::rows::Numbers;
 
 /// Bytes that are read back at a time.
 const CHUNK: usize = 256 << 10;
-
-/// Ranges of bytes that do not touch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranges(BTreeMap<u64, u64>);
-
-impl Ranges {
-    /// These bytes too.
-    pub fn add(&mut self, mut start: u64, mut end: u64) {
-        if start >= end {
-            return;
-        }
-        while let Some((&from, &to)) = self.0.range(..=end).next_back() {
-            if to < start {
-                break;
-            }
-            self.0.remove(&from);
-            (start, end) = (start.min(from), end.max(to));
-        }
-        self.0.insert(start, end);
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// How many of these bytes are in them.
-    #[must_use]
-    pub fn within(&self, start: u64, end: u64) -> u64 {
-        let before = self.0.range(..start).next_back();
-        let inside = (start < end).then(|| self.0.range(start..end)).into_iter().flatten();
-        let own = |(&from, &to): (&u64, &u64)| to.min(end).saturating_sub(from.max(start));
-        before.into_iter().chain(inside).map(own).sum()
-    }
-
-    /// These bytes no longer; how many were in them.
-    pub fn remove(&mut self, start: u64, end: u64) -> u64 {
-        let mut gone = 0;
-        while let Some((&from, &to)) = self.0.range(..end).next_back() {
-            if to <= start || start >= end {
-                break;
-            }
-            self.0.remove(&from);
-            gone += to.min(end) - from.max(start);
-            if to > end {
-                self.0.insert(end, to);
-            }
-            if from < start {
-                self.0.insert(from, start);
-                break;
-            }
-        }
-        gone
-    }
-
-    /// All of them: where each begins and ends.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.0.iter().map(|(&start, &end)| (start, end))
-    }
-}
 
 /// What changed of an inode.
 #[derive(Clone, Debug, Default)]
@@ -172,16 +112,6 @@ fn is_inline(attr: &Attr) -> bool {
     attr.kind == Kind::Symlink || (attr.kind == Kind::File && attr.size <= INLINE_LEN)
 }
 
-/// The same ranges of a file with what is best told again together with them.
-fn widened(bytes: &Ranges, (ino, size): (Ino, u64), to: &mut dyn Sink) -> Result<Ranges> {
-    let mut wide = bytes.clone();
-    for (start, end) in bytes.iter() {
-        let (first, last) = to.widen(ino, start, end)?;
-        wide.add(first, last.min(size));
-    }
-    Ok(wide)
-}
-
 impl<V: View + ?Sized> Told<'_, V> {
     fn tell_inode(&self, ino: Ino, touched: &Touched, to: &mut dyn Sink) -> Result<()> {
         let below = some(self.below.attr(ino))?;
@@ -207,7 +137,7 @@ impl<V: View + ?Sized> Told<'_, V> {
                 bytes.add(0, INLINE_LEN);
             }
             if below.is_some() && !was_inline {
-                bytes = widened(&bytes, (ino, attr.size), to)?;
+                bytes = to.widen((ino, attr.size), &bytes)?;
             }
             let mut borrowed = (self.borrowed)(ino);
             // Of what is told again though it is its own, nothing is to be shared.

@@ -43,6 +43,16 @@ pub(crate) enum Room {
     Full,
 }
 
+/// What is written again so that a block is free.
+#[derive(Clone, Copy)]
+struct Fold {
+    first: u64,
+    last: u64,
+    /// Only what the block still has of it, and not what has other blocks already: the block is not compressed, and so
+    /// loses nothing in pieces.
+    left: bool,
+}
+
 /// What a stretch of a file has of blocks.
 #[derive(Default)]
 struct Held {
@@ -74,15 +84,15 @@ impl<D: Device> Stack<'_, D> {
         Ok(self.held(ino, from, to)?.bytes.into_keys().collect())
     }
 
-    /// The stretch of the file that the block was made of that holds this byte, if it should be written again when
-    /// the bytes from `from` to `to` are.
+    /// The stretch of the file that the block was made of that holds this byte, if what is left of it should be written
+    /// again when the bytes from `from` to `to` are.
     fn folded(
         &self,
         ino: Ino,
         at: u64,
         (from, to): (u64, u64),
         room: Room,
-    ) -> Result<Option<(u64, u64)>> {
+    ) -> Result<Option<Fold>> {
         let Some(place) = self.run(ino, at)?.place else { return Ok(None) };
         if is_based(place.block) {
             return Ok(None);
@@ -107,26 +117,62 @@ impl<D: Device> Stack<'_, D> {
             Room::Scanty => in_one,
             Room::Tight | Room::Full => true,
         };
-        let little = (frees && (worth || left * 2 <= plain)) || all.runs >= RUNS_MAX;
-        Ok((alone && left > 0 && little).then_some((first, last)))
+        let many = all.runs >= RUNS_MAX;
+        let little = (frees && (worth || left * 2 <= plain)) || many;
+        let fold = Fold { first, last, left: in_one && !many && room < Room::Tight };
+        Ok((alone && left > 0 && little).then_some(fold))
     }
 
-    /// What is best written together with the bytes of a file from `from` to `to`, which is before its end: where
-    /// that begins and ends.
-    pub(crate) fn widen(&self, ino: Ino, (from, to): (u64, u64), room: Room) -> Result<(u64, u64)> {
-        let (mut first, mut last) = (from, to);
-        for _ in 0..if room >= Room::Tight { WIDENINGS_MAX } else { 1 } {
-            let before = (first, last);
-            for edge in [before.0, before.1.saturating_sub(1)] {
-                if let Some(stretch) = self.folded(ino, edge, before, room)? {
-                    (first, last) = (first.min(stretch.0), last.max(stretch.1));
+    /// Runs of a stretch that have blocks which are not compressed and could be in pieces.
+    fn in_one(&self, ino: Ino, from: u64, to: u64) -> Result<Vec<(u64, u64)>> {
+        let (mut found, mut at) = (Vec::new(), from);
+        while at < to {
+            let run = self.run(ino, at)?;
+            let end = run.end().min(to);
+            if let Some(place) = run.place.filter(|place| !is_based(place.block)) {
+                let row = self.block_row(place.block)?;
+                if row.is_plain() && row.plain as usize > CUT {
+                    found.push((at, end));
                 }
             }
-            if (first, last) == before {
+            at = end;
+        }
+        Ok(found)
+    }
+
+    /// What is best written together with the bytes of a file from `from` to `to`, beside them.
+    pub(crate) fn beside(
+        &self,
+        ino: Ino,
+        (from, to): (u64, u64),
+        room: Room,
+    ) -> Result<Vec<(u64, u64)>> {
+        let fold = self.fold(ino, (from, to), room)?;
+        let sides = [(fold.first, from), (to, fold.last)];
+        let sides = sides.into_iter().filter(|(start, end)| start < end);
+        if !fold.left {
+            return Ok(sides.collect());
+        }
+        let runs = sides.map(|(start, end)| self.in_one(ino, start, end));
+        Ok(runs.collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// What is best written again when the bytes of a file from `from` to `to` are, which is before its end.
+    fn fold(&self, ino: Ino, (from, to): (u64, u64), room: Room) -> Result<Fold> {
+        let mut all = Fold { first: from, last: to, left: true };
+        for _ in 0..if room >= Room::Tight { WIDENINGS_MAX } else { 1 } {
+            let before = (all.first, all.last);
+            for edge in [before.0, before.1.saturating_sub(1)] {
+                if let Some(one) = self.folded(ino, edge, before, room)? {
+                    let (first, last) = (all.first.min(one.first), all.last.max(one.last));
+                    all = Fold { first, last, left: all.left && one.left };
+                }
+            }
+            if (all.first, all.last) == before {
                 break;
             }
         }
-        Ok((first, last))
+        Ok(all)
     }
 }
 
@@ -162,7 +208,7 @@ impl<D: Device> Volume<D> {
         if row.attr.size <= INLINE_LEN {
             return Ok(true);
         }
-        let (first, last) = stack.widen(ino, (at, end), Room::Full)?;
+        let Fold { first, last, .. } = stack.fold(ino, (at, end), Room::Full)?;
         let last = last.min(row.attr.size).max(end);
         if stack.held(ino, at, end)?.holes {
             return Ok(false);

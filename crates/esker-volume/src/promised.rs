@@ -9,7 +9,7 @@ use esker::Ino;
 use esker::limits::FILE_SIZE_MAX;
 use esker::store::{Batch, Change};
 
-use crate::dirty::Ranges;
+use crate::ranges::Ranges;
 
 /// All promises.
 #[derive(Debug, Default)]
