@@ -29,8 +29,10 @@ impl<D: Device> Volume<D> {
         self.gives_back() && kept.saturating_sub(live) > self.shape.size / WASTE
     }
 
-    /// Whether what becomes free is given back at all.
-    pub(crate) fn gives_back(&self) -> bool {
+    /// Whether what becomes free is given back at all: where that is wanted, and there are no zones, which are begun
+    /// again.
+    #[must_use]
+    pub fn gives_back(&self) -> bool {
         self.discard && self.device.geometry().zones.is_none()
     }
 

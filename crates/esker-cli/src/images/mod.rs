@@ -116,8 +116,8 @@ pub fn failure(path: &Path, error: Error) -> Failure {
         Error::Damaged(Damage::NoImage) => (
             Exit::Source,
             "not an Esker image or volume".to_owned(),
-            "if it was one, `esker recover` has what is left; \
-             `esker pack` or `esker mkfs` makes one",
+            "if it was a volume, `esker check --repair` makes it whole as far as it can be, and \
+             `esker recover` takes out what is left; `esker pack` or `esker mkfs` makes one",
         ),
         Error::Damaged(Damage::Truncated) => {
             let what = "the image is cut short: its end is missing".to_owned();

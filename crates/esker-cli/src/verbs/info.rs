@@ -170,7 +170,8 @@ fn metadata(own: &Weights, inodes: u64) -> String {
 
 /// Of all that a server says, what does not change from one moment to the next, and how full it is.
 fn of_mount(all: &Value) -> Map<String, Value> {
-    let keys = ["source", "label", "size", "used", "free", "inodes", "snapshots", "placement"];
+    let keys =
+        ["source", "label", "size", "used", "free", "inodes", "snapshots", "placement", "discard"];
     let told = keys.into_iter().filter(|key| !all[*key].is_null());
     told.map(|key| (key.to_owned(), all[key].clone())).collect()
 }
@@ -189,6 +190,9 @@ fn words_of_mount(name: &str, all: &Value, mount: &Map<String, Value>) -> String
     }
     if let Some(how) = stats::placement(all) {
         text += &format!("\n  placement  {how}");
+    }
+    if let Some(given) = stats::discard(all) {
+        text += &format!("\n  discard    {given}");
     }
     text
 }

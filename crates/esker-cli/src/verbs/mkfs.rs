@@ -341,9 +341,10 @@ impl Mkfs {
     /// There are neither too few nor too many segments.
     fn check_count(&self, len: u64, size: u64) -> Outcome {
         let told = |what: &str, count: u64, other: &str| {
-            let (all, one) = (size_shown(size), size_shown(len));
+            let (all, one, bound) = (size_shown(size), size_shown(len), size_shown(count * len));
             let what = format!("{all} is too {what} for segments of {one}: {count} at {other}");
-            Failure::at(Exit::Usage, &what, &self.target, "choose other sizes")
+            let remedy = format!("{bound} at {other}, or other segments with --segment");
+            Failure::at(Exit::Usage, &what, &self.target, &remedy)
         };
         match size / len {
             ..SEGMENTS_MIN => Err(told("small", SEGMENTS_MIN, "least")),
@@ -390,7 +391,11 @@ impl Mkfs {
             let what = format!("cannot make a volume ({})", said(&error));
             Failure::at(Exit::Failed, &what, target, "")
         };
-        let usage = |what: &str, remedy| Failure::at(Exit::Usage, what, target, remedy);
+        let usage = |what: &str, remedy: &str| Failure::at(Exit::Usage, what, target, remedy);
+        if self.size.is_some_and(|size| size > SEGMENTS_MAX * SEGMENT_LEN_MAX) {
+            let most = size_shown(SEGMENTS_MAX * SEGMENT_LEN_MAX);
+            return Err(usage("no volume is that large", &format!("give {most} at most")));
+        }
         let meta = match target.metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let size =

@@ -213,5 +213,10 @@ pub fn say_failure(failure: &Failure) {
 
 /// A line on standard output; nobody need be there to read it.
 fn say(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    let _ = is_heard(line);
+}
+
+/// The same, and whether somebody is.
+fn is_heard(line: &str) -> bool {
+    writeln!(std::io::stdout(), "{line}").is_ok()
 }

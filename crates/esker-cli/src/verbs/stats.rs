@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
-use super::say;
+use super::is_heard;
 use crate::failure::{Outcome, path_shown};
 use crate::units::size_shown;
 use crate::volumes::base::Given;
@@ -46,11 +46,12 @@ impl Stats {
     pub fn run(&self) -> Outcome {
         loop {
             let all = self.ask()?;
-            match self.json {
-                true => say(&all.to_string()),
-                false => say(&words(&path_shown(&self.target), &all)),
-            }
-            let Some(seconds) = self.watch else { return Ok(()) };
+            let told = match self.json {
+                true => all.to_string(),
+                false => words(&path_shown(&self.target), &all),
+            };
+            let heard = is_heard(&told);
+            let Some(seconds) = self.watch.filter(|_| heard) else { return Ok(()) };
             thread::sleep(Duration::from_secs(seconds));
         }
     }
@@ -78,6 +79,44 @@ pub fn placement(all: &Value) -> Option<String> {
     }
 }
 
+/// What was given back below, or why nothing is.
+pub fn discard(all: &Value) -> Option<String> {
+    let own = all["discard"].as_object()?;
+    Some(match own["why"].as_str() {
+        Some(why) => format!("nothing is given back: {why}"),
+        None => format!(
+            "{} given back since it was mounted",
+            size_shown(count(&all["discard"], "bytes"))
+        ),
+    })
+}
+
+/// What was written and why.
+fn written(own: &Value) -> Vec<(&'static str, String)> {
+    if !own.is_object() {
+        return Vec::new();
+    }
+    let bytes = |of: &Value, key: &str| size_shown(count(of, key));
+    let mut rows = Vec::new();
+    let kinds = ["blocks", "moved", "rows", "tables", "parity", "superblocks", "padding"];
+    let kinds = kinds.map(|key| format!("{} {key}", bytes(own, key)));
+    let (sum, plain) = (bytes(own, "all"), bytes(own, "plain"));
+    rows.push(("written", format!("{sum} for {plain} of files: {}", kinds.join(", "))));
+    let folded = bytes(own, "folded");
+    rows.push(("folded", format!("{folded} of files beside, told anew so that blocks are free")));
+    let shared = bytes(own, "shared");
+    rows.push(("shared", format!("{shared} of files, not written since they were there")));
+    let alike = bytes(own, "resembling");
+    rows.push(("deltas", format!("{alike} of files, written as what differs")));
+    let (commits, steps) = (&own["commits"], &own["steps"]);
+    let freed = &own["reclaimed_segments"];
+    rows.push((
+        "done",
+        format!("{commits} commits, {steps} steps of settling, {freed} segments freed"),
+    ));
+    rows
+}
+
 /// Names and what is to be said of them, in two columns.
 fn words(name: &str, all: &Value) -> String {
     let bytes = |of: &Value, key: &str| size_shown(count(of, key));
@@ -100,26 +139,11 @@ fn words(name: &str, all: &Value) -> String {
     }
     if all["waiting"].is_object() {
         let (memory, most) = (bytes(&all["waiting"], "memory"), bytes(&all["waiting"], "most"));
-        rows.push(("waiting", format!("{memory} in memory to be written, {most} at most")));
+        rows.push(("waiting", format!("{memory} in memory, {most} at most once they are written")));
     }
-    let own = &all["written"];
-    if own.is_object() {
-        let kinds = ["blocks", "moved", "rows", "tables", "parity", "superblocks", "padding"];
-        let kinds = kinds.map(|key| format!("{} {key}", bytes(own, key)));
-        let (sum, plain) = (bytes(own, "all"), bytes(own, "plain"));
-        rows.push(("written", format!("{sum} for {plain} of files: {}", kinds.join(", "))));
-        let shared = bytes(own, "shared");
-        rows.push(("shared", format!("{shared} of files, not written since they were there")));
-        let alike = bytes(own, "resembling");
-        rows.push(("deltas", format!("{alike} of files, written as what differs")));
-        let (commits, steps) = (&own["commits"], &own["steps"]);
-        let freed = &own["reclaimed_segments"];
-        rows.push((
-            "done",
-            format!("{commits} commits, {steps} steps of settling, {freed} segments freed"),
-        ));
-    }
+    rows.extend(written(&all["written"]));
     rows.extend(placement(all).map(|told| ("placement", told)));
+    rows.extend(discard(all).map(|told| ("discard", told)));
     let own = &all["cache"];
     if own.is_object() {
         let (kept, most) = (bytes(own, "bytes"), bytes(own, "limit"));

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use esker_stone::Setting;
 use esker_volume::device::{Device, FileDevice};
+use esker_volume::limits::SEGMENTS_MAX;
 use esker_volume::{Change, Superblock, Volume};
 use serde_json::{Value, json};
 
@@ -76,6 +77,11 @@ fn wanted(volume: &Volume<FileDevice>, path: &Path, size: Option<u64>) -> Outcom
     if size < now {
         let what = format!("a volume only grows, and this one has {}", size_shown(now));
         return Err(usage(&what, "make a smaller one, and copy what it holds: mkfs --from"));
+    }
+    let most = volume.shape().segment_len * SEGMENTS_MAX;
+    if size > most {
+        let what = format!("too large for segments of {}", size_shown(volume.shape().segment_len));
+        return Err(usage(&what, &format!("give {} at most", size_shown(most))));
     }
     if size > there && !volume.device().is_file() {
         let what = format!("the device has {}", size_shown(there));

@@ -62,9 +62,11 @@ pub fn is_volume(path: &Path) -> bool {
     if file.read_exact_at(&mut head, 0).is_err() {
         return false;
     }
-    // The first superblock may be damaged, and another one be there.
-    let other =
-        || FileDevice::open(path, false).is_ok_and(|device| esker_volume::is_there(&device));
+    // The first superblock may be damaged, and another one be there. Who has it knows what it is.
+    let other = || match FileDevice::open(path, false) {
+        Err(error) => error.kind() == ErrorKind::WouldBlock,
+        Ok(device) => esker_volume::is_there(&device),
+    };
     esker_volume::superblock::is_one(&head) || (!head.starts_with(&MAGIC) && other())
 }
 
@@ -95,7 +97,8 @@ pub fn failure(path: &Path, error: &Error) -> Failure {
         Error::Damaged(Damage::NoVolume) => (
             Exit::Source,
             "not an Esker volume".to_owned(),
-            "if it was one, `esker recover` takes out what is left; `esker mkfs` makes a new one",
+            "if it was one, `esker check --repair` makes it whole as far as it can be, and `esker \
+             recover` takes out what is left; `esker mkfs` makes a new one",
         ),
         Error::Base(NoBase::Unfinished) => return base::unfinished(path),
         Error::Base(NoBase::Missing) => {
@@ -146,7 +149,8 @@ pub fn device(path: &Path, write: bool) -> Outcome<FileDevice> {
     if path.is_dir() {
         owner::is_a_mount(path).map_or(Ok(()), Err)?;
     }
-    const ONLY_READ: &str = "it can be mounted with -o ro";
+    const ONLY_READ: &str =
+        "it can be mounted with -o ro; --dry-run writes nothing, where a verb has it";
     if write && is_read_only(path) {
         return Err(Failure::at(Exit::Source, "the device is read-only", path, ONLY_READ));
     }

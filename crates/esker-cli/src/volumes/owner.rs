@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use esker_fuse::mount::MountEntry;
+use esker_volume::device::below;
 
 use crate::failure::{Exit, Failure, path_shown, shown as printable};
 
@@ -30,27 +31,31 @@ fn shown_process(process: u32) -> String {
     format!("{} (pid {process})", printable(name))
 }
 
+/// The process that has a lock on this file.
+fn holder(locks: &str, path: &Path) -> Option<u32> {
+    let meta = fs::metadata(path).ok()?;
+    let device = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
+    holders(locks, device, meta.ino()).first().copied()
+}
+
 /// Who has this file or device.
 pub fn shown(path: &Path) -> String {
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    let meta = fs::metadata(path);
-    let owners = meta.map_or_else(
-        |_| Vec::new(),
-        |meta| {
-            let device = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
-            holders(&locks, device, meta.ino())
-        },
-    );
-    match owners.first() {
-        Some(&process) => shown_process(process),
-        None => "somebody".to_owned(),
-    }
+    let own = || holder(&locks, path);
+    let owner = own().or_else(|| holder(&locks, &below(path)?));
+    owner.map_or_else(|| "somebody".to_owned(), shown_process)
 }
 
-/// Where this volume is mounted, if it is.
-pub fn mounted_at(path: &Path) -> Option<PathBuf> {
+/// Where the bytes of a file or device are in the end.
+fn ground(path: &Path) -> Option<PathBuf> {
     let own = fs::canonicalize(path).ok()?;
-    let is_own = |mount: &MountEntry| fs::canonicalize(&mount.source).is_ok_and(|at| at == own);
+    Some(below(&own).and_then(|file| fs::canonicalize(file).ok()).unwrap_or(own))
+}
+
+/// Where this volume is mounted, if it is: by its own name, or as the loop device over it.
+pub fn mounted_at(path: &Path) -> Option<PathBuf> {
+    let own = ground(path)?;
+    let is_own = |mount: &MountEntry| ground(Path::new(&mount.source)).is_some_and(|at| at == own);
     esker_fuse::mount::ours().into_iter().find(is_own).map(|mount| mount.dir)
 }
 

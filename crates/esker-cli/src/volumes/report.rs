@@ -107,6 +107,7 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
     all["waiting"] = json!({ "memory": memory, "most": most });
     all["written"] = json!({
         "plain": counted.plain,
+        "folded": counted.folded,
         "shared": counted.shared,
         "resembling": counted.resembling,
         "all": counted.written(),
@@ -122,6 +123,7 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
         "reclaimed_segments": counted.reclaimed,
     });
     all["placement"] = placement(home.volume().device().placement());
+    all["discard"] = discard(home.volume());
     all["cache"] = json!({
         "bytes": cached.bytes,
         "limit": cached.limit,
@@ -129,6 +131,17 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
         "misses": cached.misses,
     });
     all
+}
+
+/// What was given back below, or why nothing is.
+fn discard(volume: &Volume<FileDevice>) -> Value {
+    let given = volume.device().given_back();
+    let why = match (volume.gives_back(), given) {
+        (false, _) => Some("it is mounted without discard"),
+        (true, None) => Some("the device takes none"),
+        (true, Some(_)) => None,
+    };
+    json!({ "bytes": given.unwrap_or(0), "why": why })
 }
 
 /// How the device is told what stays as long as what else.

@@ -127,9 +127,13 @@ fn a_damaged_volume_becomes_one_that_is_whole() {
     fails(
         &["check", &disk],
         4,
-        &["not an Esker image or volume", "if it was one, `esker recover`"],
+        &[
+            "not an Esker image or volume",
+            "if it was a volume, `esker check --repair`",
+            "`esker recover`",
+        ],
     );
-    fails(&["dump", &disk], 4, &["not an Esker volume", "if it was one, `esker recover`"]);
+    fails(&["dump", &disk], 4, &["not an Esker volume", "if it was one, `esker check --repair`"]);
     // The root is found by its head, and says that there were no snapshots.
     let done = repaired(&[&disk]);
     assert!(done["settings_lost"] == true && done["rebuilt"] == true, "{done}");

@@ -134,6 +134,11 @@ fn options_that_do_not_fit_are_refused() {
     fails(&["mount", &disk, &mnt, "-o", "compress=xz"], 2, &["compress=xz", "zstd"]);
     fails(&["mkfs", &disk, "--force", "--reserve", "60%"], 2, &["--reserve", "50%"]);
     fails(&["mkfs", &disk, "--force", "--reserve", "12M"], 2, &["--reserve", "half"]);
+    fails(&["mount", &disk, &mnt, "-o", "threads=0"], 2, &["threads=0", "from 1 to 64"]);
+    fails(&["resize", &disk, "--size", "9999T"], 2, &["4.0 GiB at most"]);
+    let other = lab.path("other.vol");
+    fails(&["mkfs", &other, "--size", "1000T"], 2, &["128.0 TiB at most"]);
+    fails(&["mkfs", &other, "--size", "1M"], 2, &["too small", "1.5 MiB at least"]);
 }
 
 #[test]
@@ -346,8 +351,9 @@ fn a_device_forgets_what_nobody_needs() {
         eprintln!("LEFT OUT: no loop device to be had");
         return;
     };
-    let life = |options: &str| {
+    let life = |options: &str, told: &str| {
         succeeds(&["mount", &device.0, &mnt, "-o", options]);
+        assert!(succeeds(&["info", &mnt]).contains(told), "{told}");
         fs::write(format!("{mnt}/noise"), crate::common::noise(1, 16 << 20)).expect("written");
         succeeds(&["sync", &mnt]);
         fs::remove_file(format!("{mnt}/noise")).expect("removed");
@@ -355,9 +361,9 @@ fn a_device_forgets_what_nobody_needs() {
     };
     let begin = discarded(&device.0);
     succeeds(&["mkfs", &device.0, "--no-discard"]);
-    life("rw");
+    life("rw", "nothing is given back: it is mounted without discard");
     assert_eq!(discarded(&device.0), begin);
-    life("discard");
+    life("discard", "0 B given back since it was mounted");
     let sectors = discarded(&device.0) - begin;
     assert!((28 << 20..64 << 20).contains(&(sectors * 512)), "{sectors}");
     let before = discarded(&device.0);
@@ -424,8 +430,60 @@ fn a_read_only_device_is_mounted_to_be_read() {
     fails(&["mkfs", "--force", &device.0], 4, &["the device is read-only"]);
     succeeds(&["mount", &device.0, &mnt, "-o", "ro"]);
     assert_eq!(fs::read_dir(&mnt).expect("a listing").count(), 0);
+    // Twice, too.
+    let other = lab.path("other");
+    fs::create_dir(&other).expect("a directory");
+    succeeds(&["mount", &device.0, &other, "-o", "ro"]);
+    assert_eq!(fs::read_dir(&other).expect("a listing").count(), 0);
+    succeeds(&["umount", &other]);
     succeeds(&["umount", &mnt]);
     succeeds(&["check", &device.0]);
+}
+
+/// Who has a loop device has the file below it: nobody writes by the one what another writes by the other.
+#[test]
+fn a_loop_device_and_its_file_are_one_volume() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["mnt", "other"]);
+    let (file, mnt, other) = (lab.path("disk"), lab.path("mnt"), lab.path("other"));
+    succeeds(&["mkfs", &file, "--size", "16M"]);
+    let (Some(device), Some(twin)) = (Loop::new(&[&file]), Loop::new(&[&file])) else {
+        eprintln!("LEFT OUT: no loop devices to be had");
+        return;
+    };
+    let all = [&file, &device.0, &twin.0];
+    for first in all {
+        succeeds(&["mount", first, &mnt]);
+        for second in all {
+            fails(&["mount", second, &other], 1, &["in use by esker", "it is mounted on", &mnt]);
+        }
+        fails(&["mkfs", "--force", all[usize::from(first == all[0])]], 1, &["in use by esker"]);
+        succeeds(&["umount", &mnt]);
+    }
+}
+
+/// A volume that is mounted is one even if its first superblock is damaged.
+#[test]
+fn a_damaged_volume_in_use_is_called_so() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["mnt", "other"]);
+    let (disk, mnt, other) = (lab.path("disk.vol"), lab.path("mnt"), lab.path("other"));
+    succeeds(&["mkfs", &disk, "--size", "16M"]);
+    succeeds(&["mount", &disk, &mnt]);
+    fs::write(format!("{mnt}/f"), "written").expect("written");
+    succeeds(&["umount", &mnt]);
+    let file = fs::OpenOptions::new().write(true).open(&disk).expect("a file");
+    file.write_all_at(&[7; 4096], 0).expect("damaged");
+    succeeds(&["mount", &disk, &mnt]);
+    for words in [&["check", &disk][..], &["ls", &disk], &["mount", &disk, &other]] {
+        fails(words, 1, &["in use by esker", &mnt]);
+    }
+    succeeds(&["umount", &mnt]);
+    succeeds(&["info", &disk]);
 }
 
 #[test]
@@ -460,7 +518,7 @@ fn a_volume_grows_and_gets_another_name() {
     assert!(info.contains("32.0 MiB") && info.contains("old"), "{info}");
     assert_eq!(fs::metadata(&disk).expect("a file").len(), 32 << 20);
     fails(&["resize", &disk, "--size", "16M"], 2, &["only grows", "32.0 MiB"]);
-    fails(&["resize", &disk, "--size", "1T"], 2, &["too many segments"]);
+    fails(&["resize", &disk, "--size", "1T"], 2, &["4.0 GiB at most"]);
     fails(&["label", &disk, &"x".repeat(33)], 2, &["32 bytes"]);
     assert_eq!(succeeds(&["label", &disk]).trim(), "old");
     assert_eq!(succeeds(&["label", &disk, "new"]).trim(), "new");

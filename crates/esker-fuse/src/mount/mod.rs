@@ -13,6 +13,7 @@ mod table;
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -25,7 +26,7 @@ pub use place::{examine, mounted_on};
 pub use remount::{Remount, remount};
 pub use table::{MountEntry, mount_entry, ours};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, major, minor};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
@@ -72,7 +73,8 @@ pub fn mount(dir: &Path, options: &MountOptions) -> Result<(Device, Mounted), Mo
     let table =
         Table::open().map_err(|error| MountError::Io { what: "/proc/self/mountinfo", error })?;
     let direct = rustix::process::geteuid().is_root() && !options.auto_unmount;
-    let made = match (direct, options.block) {
+    // Of a device that is mounted already, to be read, the kernel would show what it has, and ask nobody anew.
+    let made = match (direct, options.block && !is_shown(options.source())) {
         (false, _) => Err(MountError::NoPermission),
         (true, false) => mount_directly(&dir, options, FS_TYPE),
         // A kernel without it has the other.
@@ -93,6 +95,15 @@ pub fn mount(dir: &Path, options: &MountOptions) -> Result<(Device, Mounted), Mo
     let talk = Device::new(fd);
     let unmounted = talk.unmounted();
     Ok((talk, Mounted { dir, device, unmounted, table, by_helper, guard, parting }))
+}
+
+/// Whether what is on this block device is mounted as such.
+fn is_shown(source: &str) -> bool {
+    let number = std::fs::metadata(source).map(|meta| meta.rdev());
+    number.is_ok_and(|number| {
+        let device = format!("{}:{}", major(number), minor(number));
+        ours().iter().any(|mount| mount.device == device)
+    })
 }
 
 fn mount_directly(

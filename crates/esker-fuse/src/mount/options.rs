@@ -186,8 +186,13 @@ impl MountOptions {
         match word {
             "fsname" if value.is_empty() || value.contains('\0') => return Err("not a name"),
             "fsname" => self.fsname = Some(value.to_owned()),
-            "threads" => self.threads = Some(number(value, 1..=64)? as usize),
-            "max_background" => self.background_max = number(value, 1..=65_535)? as u16,
+            "threads" => {
+                self.threads = Some(number(value, 1..=64, "not a number from 1 to 64")? as usize)
+            }
+            "max_background" => {
+                self.background_max =
+                    number(value, 1..=65_535, "not a number from 1 to 65535")? as u16
+            }
             "entry_timeout" => self.timeouts.entry = seconds(value)?,
             "attr_timeout" => self.timeouts.attr = seconds(value)?,
             "negative_timeout" => self.timeouts.negative = seconds(value)?,
@@ -279,8 +284,12 @@ pub fn words(text: &str) -> Vec<String> {
     words
 }
 
-fn number(value: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, &'static str> {
-    value.parse().ok().filter(|number| range.contains(number)).ok_or("not a number in range")
+fn number(
+    value: &str,
+    range: std::ops::RangeInclusive<u32>,
+    why: &'static str,
+) -> Result<u32, &'static str> {
+    value.parse().ok().filter(|number| range.contains(number)).ok_or(why)
 }
 
 fn seconds(value: &str) -> Result<Duration, &'static str> {

@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind, Seek as _, SeekFrom};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{
@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 
 use super::ahead::Readers;
-use super::{Buffer, Device, Fault, Geometry, Placement, Result, Stream, Wish, Zones};
+use super::{Buffer, Device, Fault, Geometry, Placement, Result, Stream, Wish, Zones, looped};
 use crate::limits::{UNIT_MAX, UNIT_MIN};
 
 /// What a device writes as a whole, by its own word; of a file, what the kernel's cache writes. Nothing is left out
@@ -92,6 +92,8 @@ fn hole(file: &File, at: u64, len: u64) -> std::io::Result<()> {
 /// A file as a device. A sparse one grows as it is written.
 pub struct FileDevice {
     file: File,
+    /// What a loop device is made over: it has the same lock.
+    _below: Vec<File>,
     size: AtomicU64,
     readers: Mutex<Readers>,
     /// Bytes that were read, for whoever wants to know.
@@ -99,6 +101,10 @@ pub struct FileDevice {
     queue: Option<Box<dyn Queue>>,
     zoning: Option<Box<dyn Zoning>>,
     discard: Discard,
+    /// Bytes that were given back.
+    given_back: AtomicU64,
+    /// It can give nothing back.
+    keeps_all: AtomicBool,
 }
 
 fn fault(error: &Error) -> Fault {
@@ -134,10 +140,24 @@ impl FileDevice {
             FlockOperation::NonBlockingLockShared
         };
         flock(&file, how)?;
+        let below = looped::lock(path, how)?;
         let size = (&file).seek(SeekFrom::End(0))?;
         let (size, readers, counter) = (AtomicU64::new(size), Mutex::default(), Arc::default());
         let (file, queue, zoning) = (guided(file), None, None);
-        Ok(Self { file, size, readers, counter, queue, zoning, discard: hole })
+        let (given_back, keeps_all) = (AtomicU64::new(0), AtomicBool::new(false));
+        let discard = hole;
+        Ok(Self {
+            file,
+            _below: below,
+            size,
+            readers,
+            counter,
+            queue,
+            zoning,
+            discard,
+            given_back,
+            keeps_all,
+        })
     }
 
     /// Whether it is a file, which can be made longer, and not a block device. Asked of what is open: a name may
@@ -175,6 +195,13 @@ impl FileDevice {
     #[must_use]
     pub fn placement(&self) -> Placement {
         self.queue.as_ref().map_or(Placement::Nothing, |queue| queue.placement())
+    }
+
+    /// Bytes that were given back since it was opened; nothing if it can give none back, as far as that was tried.
+    #[must_use]
+    pub fn given_back(&self) -> Option<u64> {
+        let keeps = self.keeps_all.load(Ordering::Relaxed);
+        (!keeps).then(|| self.given_back.load(Ordering::Relaxed))
     }
 
     /// The same, which gives back in this way what it need not keep; without, by a hole, which is what a file can.
@@ -285,8 +312,15 @@ impl Device for FileDevice {
         }
         match (self.discard)(&self.file, at, len) {
             // It only ever saves room: where it cannot, nothing is lost.
-            Err(error) if error.kind() != ErrorKind::Unsupported => Err(fault(&error)),
-            _ => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                self.keeps_all.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => Err(fault(&error)),
+            Ok(()) => {
+                self.given_back.fetch_add(len, Ordering::Relaxed);
+                Ok(())
+            }
         }
     }
 

@@ -6,10 +6,12 @@
 mod ahead;
 mod buffer;
 mod file;
+mod looped;
 mod stream;
 
 pub use buffer::{ALIGN, Buffer};
 pub use file::{Discard, FileDevice, Queue, Zoning};
+pub use looped::below;
 pub use stream::{Placement, Stream, Wish};
 
 use std::fmt;
