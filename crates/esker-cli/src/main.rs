@@ -8,6 +8,7 @@ mod background;
 mod bench;
 mod called;
 mod cloning;
+mod ending;
 mod failure;
 mod filling;
 mod fitting;

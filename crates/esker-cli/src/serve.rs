@@ -22,7 +22,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::homes::Images;
 use crate::import::{self, Filled};
 use crate::options::Options;
-use crate::profile::Profiled;
+use crate::profile::{self, Profiled};
 use crate::sandbox::Needs;
 use crate::stats::Server;
 use crate::volumes::Writable;
@@ -191,9 +191,8 @@ fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outco
         let what = format!("cannot write the profile ({})", said(error));
         Failure::at(Exit::Failed, &what, file, "name a file that can be written")
     };
-    // Better now than when it is too late. By its whole path it is found from anywhere.
-    std::fs::File::create(file).map_err(|error| unable(&error))?;
-    let file = file.canonicalize().map_err(|error| unable(&error))?;
+    // Better now than when it is too late.
+    let file = profile::examine(file).map_err(|error| unable(&error))?;
     Ok(Box::new(move |dir| {
         let size = image.rest().superblock().size;
         let about = json!({ "size": size, "image": path.to_string_lossy() });
@@ -202,8 +201,13 @@ fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outco
         let attached = attach(Arc::clone(&fs), dir, &options, about)?;
         let finish: Finish = Arc::new(move || {
             let written = fs.store().0.write(&file);
-            if let Err(error) = &written {
-                log::tell(&unable_to_write(&file, error));
+            match &written {
+                Err(error) => log::tell(&unable_to_write(&file, error)),
+                Ok(0) => {}
+                Ok(broken) => log::tell(&format!(
+                    "the profile {} leaves out {broken} files with a line break in their paths",
+                    path_shown(&file)
+                )),
             }
             written.is_ok()
         });

@@ -1,7 +1,7 @@
 //! A program of the user's that is asked about what is packed: it reads lines of JSON and answers with lines of JSON.
 //!
-//! Above: `hooks`. Invariant: a program that hangs is ended with all that it started; what it answers is bounded line
-//! by line, and whatever it answers only chooses.
+//! Above: `hooks`. Invariant: a program that hangs is ended with all that it started, and so is one whose asker a
+//! signal ends; what it answers is bounded line by line, and whatever it answers only chooses.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -12,8 +12,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
+use crate::ending::at_signal;
 use crate::failure::{said, shown};
 
 /// The longest line that is taken for an answer.
@@ -33,8 +34,11 @@ pub fn ask(
 ) -> Result<(), String> {
     let mut program = Command::new("/bin/sh");
     program.arg("-c").arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    ends_with_us(&mut program);
     let mut child =
         program.spawn().map_err(|error| format!("cannot be started ({})", said(&error)))?;
+    let number = child.id();
+    let _ending = at_signal(move || end(number));
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err("cannot be started".to_owned());
     };
@@ -55,7 +59,7 @@ pub fn ask(
     let heard = hear(&answers, &told, patience, &mut each);
     let ended = heard.and_then(|()| wait(&mut child, patience));
     if ended.is_err() {
-        end(&child);
+        end(number);
         let _ = child.wait();
     }
     let ended = ended?;
@@ -130,8 +134,19 @@ fn wait(child: &mut Child, patience: Duration) -> Result<ExitStatus, String> {
     }
 }
 
-fn end(child: &Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+/// The program is killed when we are, even by what nobody can listen to.
+fn ends_with_us(program: &mut Command) {
+    let ask = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
+    // SAFETY: it makes one system call, and touches nothing that another thread may hold.
+    #[expect(unsafe_code, reason = "something is done between fork(2) and exec(2)")]
+    unsafe {
+        program.pre_exec(ask);
+    }
+}
+
+/// Kills a program with all that it started.
+fn end(number: u32) {
+    if let Some(group) = i32::try_from(number).ok().and_then(Pid::from_raw) {
         // It may have ended by itself meanwhile.
         let _ = kill_process_group(group, Signal::KILL);
     }

@@ -5,6 +5,8 @@
 //! makes no sense is told, and ends the work or is passed over, as the user chose.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +19,10 @@ use super::nonsense::{NOT_THERE, Nonsense, OnBad};
 use super::survey::{Ordered, Thing, survey};
 use super::{Rules, script};
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
+use crate::units::size_shown;
+
+/// The longest list: a hundred bytes for each of five million paths.
+const LIST_LEN_MAX: u64 = 512 << 20;
 
 /// Programs and lists that choose.
 #[derive(Args)]
@@ -59,6 +65,8 @@ pub struct Chosen {
     pub hot: usize,
     /// Whether somebody gave an order that is to be kept.
     pub ordered: bool,
+    /// What made no sense and was passed over.
+    pub nonsense: Vec<String>,
 }
 
 impl Hooks {
@@ -69,6 +77,11 @@ impl Hooks {
             && self.script.is_none()
             && self.order.is_none()
             && self.hot.is_none()
+    }
+
+    /// Whether something is wanted first.
+    pub const fn hot(&self) -> bool {
+        self.hot.is_some()
     }
 
     /// Asks about all things below the only one of `inputs`, but those that `rules` leave out.
@@ -92,7 +105,8 @@ impl Hooks {
                 };
                 Ok(())
             };
-            self.asked("--filter-by", command, &known, take)?;
+            let nonsense = self.asked("--filter-by", command, &known, take)?;
+            chosen.nonsense.extend(nonsense);
         }
         if let Some(list) = &self.hot {
             self.listed(list, &known, &mut chosen)?;
@@ -108,7 +122,8 @@ impl Hooks {
                 chosen.first.push(known.path(id).to_vec());
                 Ok(())
             };
-            self.asked("--order-by", command, &known, next)?;
+            let nonsense = self.asked("--order-by", command, &known, next)?;
+            chosen.nonsense.extend(nonsense);
         }
         if let Some(order) = &self.order {
             let Some(list) = order.strip_prefix("explicit:").filter(|list| !list.is_empty()) else {
@@ -128,7 +143,7 @@ impl Hooks {
         command: &str,
         known: &Known<'_>,
         mut each: impl FnMut(usize, &Value) -> Result<(), String>,
-    ) -> Outcome {
+    ) -> Outcome<Vec<String>> {
         let patience = Duration::from_secs(self.answer_timeout.into());
         let mut nonsense = Nonsense::of(format!("the program of {what}"), self.on_bad_answer);
         let (all, mut heard) = (Arc::clone(known.things), 0);
@@ -145,7 +160,8 @@ impl Hooks {
                 told.map_err(|_| why)
             })
         });
-        ended.or_else(|why| nonsense.met(&why))
+        ended.or_else(|why| nonsense.met(&why))?;
+        Ok(nonsense.told())
     }
 
     /// Asks a script about all things.
@@ -156,11 +172,16 @@ impl Hooks {
         let mut nonsense = Nonsense::of(source, self.on_bad_answer);
         let answer = match script::run(file, known.things, skip, patience) {
             Ok(answer) => answer,
-            Err(why) => return nonsense.met(&why),
+            Err(why) => {
+                nonsense.met(&why)?;
+                chosen.nonsense.extend(nonsense.told());
+                return Ok(());
+            }
         };
         for why in &answer.wrong {
             nonsense.met(why)?;
         }
+        chosen.nonsense.extend(nonsense.told());
         let path = |id: usize| known.path(id).to_vec();
         chosen.out.extend(answer.out.into_iter().map(path));
         if let Some(first) = answer.first {
@@ -177,22 +198,25 @@ impl Hooks {
     /// Reads a list of paths; each file that is known comes next.
     fn listed(&self, list: &Path, known: &Known<'_>, chosen: &mut Chosen) -> Outcome {
         let mut order = Ordered::default();
-        each_in(list, self.on_bad_answer, |path| {
+        let nonsense = each_in(list, self.on_bad_answer, |path| {
             let &id = known.by_path.get(path).ok_or(NOT_THERE)?;
             order.next(id, &known.things[id])?;
             chosen.first.push(path.to_vec());
             Ok(())
-        })
+        })?;
+        chosen.nonsense.extend(nonsense);
+        Ok(())
     }
 }
 
-/// Tells `next` each path in a list, below the root. Its error is why that makes no sense.
+/// Tells `next` each path in a list, below the root. Its error is why that makes no sense; what comes back is what of
+/// it was passed over.
 pub fn each_in(
     list: &Path,
     on_bad: OnBad,
     mut next: impl FnMut(&[u8]) -> Result<(), String>,
-) -> Outcome {
-    let text = std::fs::read(list).map_err(|error| {
+) -> Outcome<Vec<String>> {
+    let text = read_bounded(list).map_err(|error| {
         let what = format!("cannot read the list ({})", said(&error));
         Failure::at(Exit::Source, &what, list, "name a file with a path on each line")
     })?;
@@ -201,7 +225,19 @@ pub fn each_in(
         let told = |why: String| nonsense.met(&format!("names {}: {why}", shown(line)));
         next(path).or_else(told)?;
     }
-    Ok(())
+    Ok(nonsense.told())
+}
+
+/// All of a list, if it has an end.
+pub fn read_bounded(list: &Path) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    match File::open(list)?.take(LIST_LEN_MAX + 1).read_to_end(&mut text)? as u64 {
+        ..=LIST_LEN_MAX => Ok(text),
+        _ => {
+            let most = size_shown(LIST_LEN_MAX);
+            Err(Error::new(ErrorKind::FileTooLarge, format!("it has more than {most}")))
+        }
+    }
 }
 
 /// The lines of a list, each with the path below the root that it names.
@@ -236,17 +272,22 @@ impl<'a> Known<'a> {
     /// What an answer is about, by number or by path.
     fn answer(&self, line: &[u8]) -> Result<(usize, Value), String> {
         let answer: Value = serde_json::from_slice(line).map_err(|_| "it is no JSON")?;
-        let id = match (answer.get("id"), answer.get("path")) {
-            (Some(id), _) => {
-                let id = id.as_u64().and_then(|id| usize::try_from(id).ok());
-                id.filter(|&id| id < self.things.len()).ok_or("there is no such id")?
-            }
-            (None, Some(path)) => {
-                let path = path.as_str().ok_or("`path` is no string")?;
-                *self.by_path.get(path.as_bytes()).ok_or("there is no such path")?
-            }
-            (None, None) => return Err("it names nothing by `id` or `path`".to_owned()),
+        let by_id = |id: &Value| {
+            let id = id.as_u64().and_then(|id| usize::try_from(id).ok());
+            id.filter(|&id| id < self.things.len()).ok_or("there is no such id")
         };
-        Ok((id, answer))
+        let by_path = |path: &Value| {
+            let path = path.as_str().ok_or("`path` is no string")?;
+            self.by_path.get(path.as_bytes()).copied().ok_or("there is no such path")
+        };
+        let id = answer.get("id").map(by_id).transpose()?;
+        let path = answer.get("path").map(by_path).transpose()?;
+        match (id, path) {
+            (Some(id), Some(path)) if id != path => {
+                Err("`id` and `path` are of two things".to_owned())
+            }
+            (None, None) => Err("it names nothing by `id` or `path`".to_owned()),
+            (Some(id), _) | (None, Some(id)) => Ok((id, answer)),
+        }
     }
 }

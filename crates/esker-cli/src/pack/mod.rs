@@ -23,7 +23,7 @@ pub use again::{Again, Order, again};
 pub use archive::unpack;
 pub use explain::{category, category_words, explained};
 pub use filter::{Rules, glob};
-pub use hooks::{Chosen, Hooks, each_in};
+pub use hooks::{Chosen, Hooks, each_in, read_bounded};
 pub use list::gather_list;
 pub use nonsense::{NAMED_BEFORE, NOT_THERE, OnBad, no_file};
 pub use options::{Choosing, Making, Rewriting, refuse_in_vain, take_over};

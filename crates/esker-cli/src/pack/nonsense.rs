@@ -1,7 +1,7 @@
 //! What happens when those that choose make no sense: programs, scripts and lists.
 //!
 //! Above: `hooks`, `verbs::repack`. Invariant: each is told, but of many of one source only the first and how many more
-//! there were.
+//! there were; whoever asks is told the same.
 
 use clap::ValueEnum;
 
@@ -33,12 +33,13 @@ pub struct Nonsense {
     on: OnBad,
     source: String,
     met: usize,
+    told: Vec<String>,
 }
 
 impl Nonsense {
     /// Nothing yet of a source, which is named as what is told begins.
     pub const fn of(source: String, on: OnBad) -> Self {
-        Self { on, source, met: 0 }
+        Self { on, source, met: 0, told: Vec::new() }
     }
 
     /// Something makes no sense.
@@ -50,17 +51,22 @@ impl Nonsense {
         }
         self.met += 1;
         if self.met <= TOLD {
-            eprintln!("esker: {} {why}", self.source);
+            self.tell(format!("{} {why}", self.source));
         }
         Ok(())
     }
-}
 
-impl Drop for Nonsense {
-    fn drop(&mut self) {
+    fn tell(&mut self, what: String) {
+        eprintln!("esker: {what}");
+        self.told.push(what);
+    }
+
+    /// All that was told, when nothing more comes.
+    pub fn told(mut self) -> Vec<String> {
         if self.met > TOLD {
             let more = self.met - TOLD;
-            eprintln!("esker: {}: {more} more that make no sense are not told", self.source);
+            self.tell(format!("{}: {more} more that make no sense are not told", self.source));
         }
+        self.told
     }
 }

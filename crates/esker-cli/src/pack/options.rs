@@ -4,6 +4,7 @@
 //! Above: `verbs`. Below: the packer's options, `filter`, `walk`. Invariant: an option says one thing, and each can be
 //! given by itself.
 
+use std::io::{Error, ErrorKind};
 use std::path::PathBuf;
 use std::thread;
 
@@ -14,7 +15,7 @@ use esker_stone::limits::BLOCK_LEN_MAX;
 use esker_stone::{Codec, Setting};
 
 use super::walk::Perms;
-use super::{Chosen, Plan, Rules};
+use super::{Chosen, Plan, Rules, read_bounded};
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::units::{parse_size, ram, size_shown};
 
@@ -39,7 +40,7 @@ const OPTIONS_NOTE: &str = "options";
 pub struct Making {
     /// How hard to try: 0 (quick) to 9 (small)
     #[arg(short, long, value_name = "N", default_value_t = LEVEL as u8,
-          value_parser = clap::value_parser!(u8).range(0..LEVELS as i64))]
+          value_parser = clap::value_parser!(u8).range(0..=LEVELS as i64 - 1))]
     level: u8,
     /// Compress with none, lz4, zstd, xz or brotli, at its own level as in zstd:12
     #[arg(long, value_name = "CODEC[:LEVEL]", value_parser = setting)]
@@ -233,8 +234,12 @@ fn own(mut owns: Owns, word: &str, alike: bool) -> Outcome<Owns> {
     if known { Ok(owns) } else { Err(bad(&format!("kinds are {}", names()))) }
 }
 
-/// Refuses what is said of kinds of data that changes nothing.
-pub fn refuse_in_vain(options: &Options) -> Outcome {
+/// Refuses what is said of kinds of data that changes nothing; `hot`: some is wanted first.
+pub fn refuse_in_vain(options: &Options, hot: bool) -> Outcome {
+    if !hot && options.owns.says("hot") {
+        let what = "--category hot: has no effect: nothing is wanted first".to_owned();
+        return Err(usage(what, "leave it out, or name what is with --hot"));
+    }
     let Some((name, why)) = options.owns.in_vain(options) else { return Ok(()) };
     let what = format!("--category {name}: has no effect: {why}");
     Err(usage(what, "leave it out, or choose another level; `esker pack --help` lists them"))
@@ -331,7 +336,10 @@ impl Choosing {
         let mut rules = Rules::default();
         let mut filters = self.filter.clone();
         for file in &self.filter_from {
-            let text = std::fs::read_to_string(file).map_err(|error| {
+            let text = read_bounded(file).and_then(|text| {
+                String::from_utf8(text).map_err(|error| Error::new(ErrorKind::InvalidData, error))
+            });
+            let text = text.map_err(|error| {
                 let what = format!("cannot read the rules ({})", said(&error));
                 Failure::at(Exit::Source, &what, file, "name a file with a rule on each line")
             })?;

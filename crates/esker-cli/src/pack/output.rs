@@ -13,9 +13,8 @@ use std::path::{Path, PathBuf};
 use esker_image::pack::{Error, Scratch};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
+use crate::ending::{AtSignal, at_signal};
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::units::size_shown;
 
@@ -50,6 +49,8 @@ pub struct Output {
     folder: PathBuf,
     /// Its temporary name, where it must have one.
     name: Option<PathBuf>,
+    /// That goes at a signal, too.
+    _ending: Option<AtSignal>,
 }
 
 fn refused(kind: &str, path: &Path, error: &io::Error) -> Failure {
@@ -109,10 +110,9 @@ impl Output {
             }
             Err(errno) => return Err(refused(kind, path, &errno.into())),
         };
-        if let Some(name) = name.clone() {
-            remove_at_signals(name);
-        }
-        Ok(Self { kind, file, path: path.to_owned(), folder, name })
+        let remove = |name: PathBuf| at_signal(move || drop(std::fs::remove_file(name)));
+        let ending = name.clone().map(remove);
+        Ok(Self { kind, file, path: path.to_owned(), folder, name, _ending: ending })
     }
 
     /// The directory that it will be in: device and number.
@@ -188,14 +188,4 @@ impl Drop for Output {
             let _ = std::fs::remove_file(name);
         }
     }
-}
-
-fn remove_at_signals(name: PathBuf) {
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
-    std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            let _ = std::fs::remove_file(&name);
-            std::process::exit(128 + signal);
-        }
-    });
 }

@@ -282,7 +282,7 @@ impl Asking<'_> {
             if at >= self.things.len() {
                 return Err(format!("answered more than there is: {place}"));
             }
-            let next = self.named(&named, &paths).ok_or_else(|| NOT_THERE.to_owned());
+            let next = self.named(&named, &paths);
             match next.and_then(|id| order.next(id, &self.things[id]).map(|()| id)) {
                 Ok(id) => first.push(id),
                 Err(why) => {
@@ -295,14 +295,22 @@ impl Asking<'_> {
     }
 
     /// The thing that a script names: by its entry, its number, or its path.
-    fn named(&self, value: &Value, paths: &HashMap<&[u8], usize>) -> Option<usize> {
-        let known =
-            |id: mlua::Integer| usize::try_from(id).ok().filter(|&id| id < self.things.len());
+    fn named(&self, value: &Value, paths: &HashMap<&[u8], usize>) -> Result<usize, String> {
+        let known = |id: mlua::Integer| {
+            let own = usize::try_from(id).ok().filter(|&id| id < self.things.len());
+            own.ok_or_else(|| format!("{id}: {NOT_THERE}"))
+        };
         match value {
             Value::Integer(id) => known(*id),
-            Value::Table(entry) => known(entry.raw_get("id").ok()?),
-            Value::String(path) => paths.get(&*path.as_bytes()).copied(),
-            _ => None,
+            Value::Table(entry) => {
+                known(entry.raw_get("id").map_err(|_| "a table without an `id`".to_owned())?)
+            }
+            Value::String(path) => {
+                let path = &*path.as_bytes();
+                let own = paths.get(path).copied();
+                own.ok_or_else(|| format!("{}: {NOT_THERE}", shown(path)))
+            }
+            other => Err(format!("{} names nothing", other.type_name())),
         }
     }
 }

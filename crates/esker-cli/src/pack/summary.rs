@@ -104,6 +104,7 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
         "slowest": gathered.slowest.all.iter().map(slow).collect::<Vec<_>>(),
         "seconds": took.as_secs_f64(),
         "troubles": gathered.troubles,
+        "nonsense": gathered.nonsense,
     });
     line.to_string()
 }

@@ -97,6 +97,8 @@ pub struct Gathered {
     pub bytes: u64,
     /// What could not be read, or changed while it was, each with the reason.
     pub troubles: Vec<String>,
+    /// What programs and lists said that made no sense, and was passed over.
+    pub nonsense: Vec<String>,
     /// The output is in the tree: nothing was packed.
     pub meets_output: bool,
     /// Which files took the longest.

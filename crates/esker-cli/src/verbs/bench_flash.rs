@@ -46,7 +46,7 @@ Examples:
 pub struct BenchFlash {
     /// What to measure
     what: Vec<String>,
-    /// Size of the device that is written over (steady)
+    /// Size of the device that is written over: 16M at least, a quarter of memory at most (steady)
     #[arg(long, value_name = "SIZE", default_value = "256M")]
     size: String,
     /// Bytes of a segment, a power of two; what suits the size where it is not given (steady)
@@ -58,7 +58,7 @@ pub struct BenchFlash {
     /// How they are compressed, as for mkfs; what is written is random (steady)
     #[arg(long, value_name = "CODEC", default_value = "none", value_parser = setting)]
     compress: Setting,
-    /// How full it is, of a hundred that it can hold; several with commas (steady)
+    /// How full it is, of a hundred that it can hold, 95 at most; several with commas (steady)
     #[arg(long, value_delimiter = ',', default_value = "20,80,90", value_name = "N,N",
           value_parser = clap::value_parser!(u64).range(1..=95))]
     full: Vec<u64>,

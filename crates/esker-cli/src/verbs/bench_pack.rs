@@ -19,7 +19,8 @@ use crate::failure::{Exit, Failure, Outcome, shown};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 What packs (--with; what is not installed is left out and told):
-  esker[:LEVEL[,OPTION...]]  an image of ours, with further options of `esker pack`
+  esker[:LEVEL[,OPTION...]]  an image of ours, with further options of `esker pack`: as those of
+                             esker:3,--unpack=true
   squashfs[:LEVEL]           mksquashfs, zstd in blocks of 1 MiB
   erofs[:CODEC]              mkfs.erofs, lzma (or lz4hc, lz4, deflate, zstd) in clusters of 1 MiB
   zstd:LEVEL                 tar | zstd, two threads; nothing to mount
@@ -55,7 +56,7 @@ pub struct BenchPack {
     /// Where to make mount points and images
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     scratch: PathBuf,
-    /// Keep images here, and use those that are there, with what they cost
+    /// Keep images in this directory, and use those that are there, with what they cost
     #[arg(long, value_name = "DIR")]
     images: Option<PathBuf>,
     /// Print JSON, with every round

@@ -67,7 +67,7 @@ pub struct BenchVolume {
     /// Yes, all that is on --device may go
     #[arg(long, requires = "device")]
     erase: bool,
-    /// Size of the loop device
+    /// Size of the loop device, 512M at least
     #[arg(long, value_name = "SIZE", default_value = "4G", conflicts_with = "device")]
     size: String,
     /// The file behind the loop device is in memory, and waits so many microseconds at each flush

@@ -35,7 +35,8 @@ Options of -o, with commas between them:
   mode=OCTAL         permissions of the root directory                        [default: 755]
   umask=OCTAL        permissions to take from it
   cache=SIZE         what is kept of what was decoded of images, of all together, while somebody
-                     reads them                                               [default: 256M]
+                     reads them; of a volume, three fifths of it are for its tables
+                                                                              [default: 256M]
   offset=BYTES       where an image begins in its file                        [default: auto]
   base=IMAGE         as --base
   commit=SECONDS     how old changes of a volume become before they are written [default: 5]
@@ -125,7 +126,7 @@ pub struct Mount {
     #[arg(long, value_name = "IMAGE")]
     base: Vec<PathBuf>,
     /// Write the paths of the files of an image that are read, in the order of their first reads, when it is unmounted:
-    /// `esker pack --hot` and `esker repack --hot` put these first
+    /// `esker pack --hot` and `esker repack --hot` put these first. Not with --overlay, nor of several images
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "overlay", "more"])]
     profile: Option<PathBuf>,
     /// Stay in the foreground; SIGINT and SIGTERM unmount

@@ -148,9 +148,10 @@ impl Pack {
         if plan.chosen.ordered {
             options.keep_order();
         }
-        refuse_in_vain(&options)?;
+        refuse_in_vain(&options, self.hooks.hot())?;
         let notes = options.notes.clone();
-        let (gathered, packed) = self.pack(&output, options, &plan)?;
+        let (mut gathered, packed) = self.pack(&output, options, &plan)?;
+        gathered.nonsense = std::mem::take(&mut plan.chosen.nonsense);
         output.keep()?;
         let told = tell(&self.output, &gathered, &packed, began, self.json);
         if self.explain {

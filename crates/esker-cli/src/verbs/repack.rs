@@ -108,7 +108,7 @@ impl Repack {
     pub fn run(&self) -> Outcome {
         let (mut order, list) = self.order()?;
         let mut options = self.making.options(&self.rewriting)?;
-        refuse_in_vain(&options)?;
+        refuse_in_vain(&options, self.hot.is_some())?;
         let cache = match (&order, list) {
             (Order::Path, None) => images::cache(),
             // Files come from all over the image: a block that was given up would be decoded for each of them again.
@@ -119,8 +119,9 @@ impl Repack {
             }
         };
         let image = images::open(&self.image, &self.opening, &cache)?;
+        let mut nonsense = Vec::new();
         if let Some(list) = list {
-            order = Order::Listed(self.listed(list, &image)?);
+            (order, nonsense) = self.listed(list, &image)?;
         }
         let began = Instant::now();
         let output = Output::new(&self.output, self.force)?;
@@ -132,7 +133,8 @@ impl Repack {
             take_over(&mut options, &image.root().notes);
         }
         let notes = options.notes.clone();
-        let (gathered, packed) = self.pack(&image, &order, options, &output)?;
+        let (mut gathered, packed) = self.pack(&image, &order, options, &output)?;
+        gathered.nonsense = nonsense;
         output.keep()?;
         self.warn(&image);
         let told = tell(&self.output, &gathered, &packed, began, self.json);
@@ -161,10 +163,10 @@ impl Repack {
         }
     }
 
-    /// The places of all paths in a list.
-    fn listed(&self, list: &Path, image: &Image) -> Outcome<HashMap<Vec<u8>, u64>> {
+    /// The order of a list, and what of it made no sense.
+    fn listed(&self, list: &Path, image: &Image) -> Outcome<(Order, Vec<String>)> {
         let mut places = HashMap::new();
-        each_in(list, self.on_bad_answer, |path| {
+        let nonsense = each_in(list, self.on_bad_answer, |path| {
             if places.contains_key(path) {
                 return Err(NAMED_BEFORE.to_owned());
             }
@@ -172,7 +174,7 @@ impl Repack {
             places.insert(path.to_vec(), places.len() as u64);
             Ok(())
         })?;
-        Ok(places)
+        Ok((Order::Listed(places), nonsense))
     }
 
     fn pack(

@@ -7,7 +7,7 @@ use esker::Ino;
 use esker::store::View as _;
 
 use crate::failure::{Exit, Failure, Outcome, said};
-use crate::images::{self, Node, Opening};
+use crate::images::{self, Begin, Node, Opening};
 use crate::report::{Costs, page, volume};
 use crate::volumes;
 
@@ -39,6 +39,7 @@ impl Report {
     /// Writes it.
     pub fn run(&self) -> Outcome {
         super::spare(&self.image, &self.output)?;
+        self.spare_homes()?;
         let name = self.image.file_name().unwrap_or_default().to_string_lossy();
         if volumes::is_volume(&self.image) {
             let volume = volumes::look_over(&self.image, &self.opening.bases)?;
@@ -56,6 +57,15 @@ impl Report {
             return Ok(());
         }
         Err(Failure { exit: Exit::Damaged, text: costs.troubles.join("\n") })
+    }
+
+    /// A page takes the place of another, but of no image and no volume.
+    fn spare_homes(&self) -> Outcome {
+        if volumes::is_volume(&self.output) || images::is_image(&self.output, Begin::default()) {
+            let what = "an image or a volume is there, and the page would take its place";
+            return Err(Failure::at(Exit::Usage, what, &self.output, "name another file with -o"));
+        }
+        Ok(())
     }
 
     fn write(&self, page: &str) -> Outcome {

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
-use crate::common::{Scratch, done, errors, esker, text};
+use crate::common::{ESKER, Scratch, done, errors, esker, is_alive, text, within_seconds};
 
 /// Twenty files of noise, so that blocks hold what they hold.
 fn tree(scratch: &Scratch) -> PathBuf {
@@ -97,6 +98,7 @@ fn what_makes_no_sense_stops_or_is_passed_over() {
         (["--order-by", "echo '{\"id\":99}'"], "there is no such id"),
         (["--order-by", "echo '{\"path\":\"../x\"}'"], "there is no such path"),
         (["--order-by", "echo '{}'"], "it names nothing"),
+        (["--order-by", "echo '{\"id\":1,\"path\":\"sub\"}'"], "are of two things"),
         (["--filter-by", "echo '{\"id\":1,\"take\":7}'"], "neither true nor false"),
         (["--filter-by", "yes"], "answered `y`: it is no JSON"),
         (["--order-by", "yes '{\"id\":1}'"], "answered `{\"id\":1}`: it was named before"),
@@ -114,10 +116,11 @@ fn what_makes_no_sense_stops_or_is_passed_over() {
         assert_eq!(failed.status.code(), Some(4), "{more:?}");
         assert!(errors(&failed).contains(why), "{more:?}: {}", errors(&failed));
         assert!(!image.exists(), "{more:?}");
-        let skip = [&more[..], &usual, &["--on-bad-answer", "skip"]].concat();
+        let skip = [&more[..], &usual, &["--on-bad-answer", "skip", "--json"]].concat();
         let went_on = pack(&tree, &image, &skip);
         assert!(errors(&went_on).contains(why), "{more:?}: {}", errors(&went_on));
-        done(&went_on);
+        let told: serde_json::Value = serde_json::from_str(&done(&went_on)).unwrap();
+        assert!(told["nonsense"][0].as_str().unwrap().contains(why), "{more:?}: {told}");
         assert!(done(&esker(["check", "--full", text(&image)])).contains("is whole"));
         fs::remove_file(&image).unwrap();
     }
@@ -220,10 +223,13 @@ fn a_script_that_makes_no_sense_stops_or_is_passed_over() {
         ),
         ("function filter(e) return 'yes' end", "answered string and neither true nor false"),
         ("function order(all) end", "answered nil and no list: wrong.lua:1"),
-        ("function order(all) return {all[1], 'no/such'} end", "wrong.lua:1, in place 2"),
-        ("function order(all) return {-1} end", "it is not there: wrong.lua:1, in place 1"),
-        ("function order(all) return {{}} end", "it is not there: wrong.lua:1, in place 1"),
-        ("function order(all) return {2.5} end", "it is not there: wrong.lua:1, in place 1"),
+        (
+            "function order(all) return {all[1], 'no/such'} end",
+            "no/such: it is not there: wrong.lua:1, in place 2",
+        ),
+        ("function order(all) return {-1} end", "-1: it is not there: wrong.lua:1, in place 1"),
+        ("function order(all) return {{}} end", "a table without an `id`: wrong.lua:1, in place 1"),
+        ("function order(all) return {2.5} end", "number names nothing: wrong.lua:1, in place 1"),
         (
             "function order(all) for i = 1, 99 do all[i] = 1 end return all end",
             "it was named before: wrong.lua:1, in place 2",
@@ -264,6 +270,39 @@ fn a_script_gets_neither_all_time_nor_all_memory_nor_anything_else() {
     assert!(errors(&packed).contains("seen\\x09sub/07"), "{}", errors(&packed));
 }
 
+/// A program that is asked does not outlive who asks it, whatever ends that.
+#[test]
+fn a_program_ends_with_who_asked_it() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    for signal in ["TERM", "INT", "HUP", "KILL"] {
+        let number = scratch.path(format!("number of {signal}"));
+        let program = format!("echo $$ >'{}'; while :; do sleep 0.1; done", text(&number));
+        let words = ["pack", text(&tree), "-o", text(&image), "--filter-by", &program];
+        let mut packing = Command::new(ESKER).args(words).stdin(Stdio::null()).spawn().unwrap();
+        let told = || fs::read_to_string(&number).unwrap_or_default().trim().parse::<u64>();
+        assert!(within_seconds(|| told().is_ok()), "it was not asked");
+        let pid = packing.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        assert!(!packing.wait().unwrap().success());
+        let program = told().unwrap();
+        assert!(within_seconds(|| !is_alive(program)), "{signal}: {program} goes on");
+        assert!(!image.exists());
+    }
+}
+
+/// A list has an end.
+#[test]
+fn an_endless_list_is_refused() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    for more in [["--order", "explicit:/dev/zero"], ["--filter-from", "/dev/zero"]] {
+        let refused = pack(&tree, &image, &more);
+        assert_eq!(refused.status.code(), Some(4), "{more:?}");
+        assert!(errors(&refused).contains("more than 512.0 MiB"), "{}", errors(&refused));
+    }
+}
+
 #[test]
 fn what_is_read_of_a_mount_is_told() {
     if !crate::common::can_mount() {
@@ -271,15 +310,18 @@ fn what_is_read_of_a_mount_is_told() {
     }
     let scratch = Scratch::new();
     let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    symlink("03", tree.join("sub/link")).unwrap();
+    fs::write(tree.join("sub/line\nbreak"), "unnamed").unwrap();
     done(&pack(&tree, &image, &[]));
-    let (dir, profile) = (scratch.dir("mnt"), scratch.path("profile"));
+    let (dir, profile) = (scratch.dir("mnt"), scratch.file("profile", b"of another day"));
     done(&esker(["mount", "--profile", text(&profile), text(&image), text(&dir)]));
-    for name in ["sub/12", "sub/03", "sub/12", "sub/17"] {
+    for name in ["sub/12", "sub/link", "sub/12", "sub/line\nbreak", "sub/17"] {
         assert!(fs::read(dir.join(name)).unwrap() == fs::read(tree.join(name)).unwrap());
     }
+    assert_eq!(fs::read(&profile).unwrap(), b"of another day", "until there is a new one");
     done(&esker(["umount", text(&dir)]));
     let told = || fs::read_to_string(&profile).unwrap();
-    assert!(crate::common::within_seconds(|| told().ends_with("17\n")), "{}", told());
+    assert!(within_seconds(|| told().ends_with("17\n")), "{}", told());
     assert_eq!(told(), "sub/12\nsub/03\nsub/17\n");
     let hot = scratch.path("hot.esker");
     done(&pack(&tree, &hot, &["--hot", text(&profile)]));
@@ -333,6 +375,7 @@ fn a_kind_of_data_is_treated_in_its_own_way() {
     for vain in [
         &["--category", "code:codec=xz:9"][..],
         &["--category", "packed:order=path"],
+        &["--category", "hot:codec=lz4"],
         &["--category", "text:block=1M"],
         &["--category", "streams:block=1M", "--unpack", "false"],
         &["--category", "usual:order=path", "--order", "explicit:/dev/null"],

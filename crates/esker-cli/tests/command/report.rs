@@ -25,6 +25,21 @@ fn report(scratch: &Scratch) -> (PathBuf, String) {
     (page, html)
 }
 
+/// A page takes the place of a page, and of no image.
+#[test]
+fn no_page_takes_the_place_of_an_image() {
+    let scratch = Scratch::new();
+    let (page, html) = report(&scratch);
+    let (image, other) = (scratch.path("x.esker"), scratch.path("other.esker"));
+    fs::copy(&image, &other).unwrap();
+    let refused = esker(["report", text(&image), "-o", text(&other)]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(errors(&refused).contains("an image or a volume is there"), "{}", errors(&refused));
+    assert!(fs::read(&image).unwrap() == fs::read(&other).unwrap());
+    done(&esker(["report", text(&image), "-o", text(&page)]));
+    assert_eq!(fs::read_to_string(&page).unwrap(), html);
+}
+
 #[test]
 fn the_page_tells_of_everything_and_asks_nobody() {
     let scratch = Scratch::new();

@@ -44,6 +44,14 @@ impl Owns {
         known.is_some()
     }
 
+    /// Whether something is said of what has this name.
+    #[must_use]
+    pub fn says(&self, name: &str) -> bool {
+        let known = Self::NAMES.iter().filter(|(known, _)| *known == name);
+        let mut numbers = known.flat_map(|(_, numbers)| *numbers);
+        numbers.any(|&number| self.0[number] != Own::default())
+    }
+
     /// The first of the names of which something is said that has no effect, and why.
     ///
     /// Options decide what kinds of data are told apart.
