@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// Readers that are followed at a time.
-const READERS: usize = 16;
+const READERS: usize = 32;
 /// Bytes that may be left out, and still be the same reader.
 const SKIP_LEN: u64 = 64 << 10;
 /// A reader takes at least one part in so many of what it passes: who takes less picks, and needs little of what comes
@@ -43,28 +43,33 @@ impl Readers {
     /// What to ask for, now that somebody reads `len` bytes at `at`.
     pub fn read(&mut self, at: u64, len: u64) -> Option<Range<u64>> {
         self.clock += 1;
-        let clock = self.clock;
-        let (at, end) = (at - at % PAGE_LEN, (at + len).next_multiple_of(PAGE_LEN));
+        let (clock, end) = (self.clock, at + len);
         let follows = |reader: &&mut Reader| {
             reader.used > 0 && (reader.begin..=reader.end + SKIP_LEN).contains(&at)
         };
         if let Some(reader) = self.all.iter_mut().filter(follows).max_by_key(|one| one.end) {
             let before = reader.end;
-            let taken = if end > before { end - before.max(at) } else { len };
+            let taken = if end > before { pages(before, at, end) } else { len };
             reader.used = clock;
             reader.end = before.max(end);
             reader.read = (reader.read + taken).min(reader.end - reader.begin);
             reader.asked = reader.asked.max(reader.end);
             if reader.read * READ_SHARE < reader.end - reader.begin {
-                (reader.begin, reader.read) = (before.min(at), end - at);
+                (reader.begin, reader.read) = (before.min(at), pages(0, at, end));
                 return None;
             }
             return reader.ahead();
         }
         let reader = self.all.iter_mut().min_by_key(|reader| reader.used)?;
-        *reader = Reader { begin: at, end, read: end - at, asked: end, used: clock };
+        *reader = Reader { begin: at, end, read: pages(0, at, end), asked: end, used: clock };
         None
     }
+}
+
+/// Bytes of the pages that are read for what is wanted, but for those of which some was before.
+fn pages(before: u64, at: u64, end: u64) -> u64 {
+    let first = (at - at % PAGE_LEN).max(before.next_multiple_of(PAGE_LEN));
+    end.next_multiple_of(PAGE_LEN).saturating_sub(first)
 }
 
 impl Reader {
