@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use esker::Ino;
 use esker::store::View as _;
-use esker_stone::rows::extents::BlockName;
+use esker_stone::rows::extents::{BlockName, Place};
 
 use crate::base::is_based;
 use crate::device::Device;
@@ -64,19 +64,33 @@ struct Held {
 impl<D: Device> Stack<'_, D> {
     fn held(&self, ino: Ino, from: u64, to: u64) -> Result<Held> {
         let mut held = Held::default();
-        let mut at = from;
-        while at < to {
-            let run = self.run(ino, at)?;
-            let end = run.end().min(to);
-            match run.place {
+        self.each_run(ino, (from, to), |at, end, place| {
+            match place {
                 Some(place) if is_based(place.block) => {}
                 Some(place) => *held.bytes.entry(place.block).or_default() += end - at,
                 None => held.holes = true,
             }
             held.runs += 1;
+            Ok(())
+        })?;
+        Ok(held)
+    }
+
+    /// Tells each run of a stretch: where it begins and ends there, and which block it has.
+    fn each_run(
+        &self,
+        ino: Ino,
+        (from, to): (u64, u64),
+        mut each: impl FnMut(u64, u64, Option<Place>) -> Result<()>,
+    ) -> Result<()> {
+        let mut at = from;
+        while at < to {
+            let run = self.run(ino, at)?;
+            let end = run.end().min(to);
+            each(at, end, run.place)?;
             at = end;
         }
-        Ok(held)
+        Ok(())
     }
 
     /// Blocks that a stretch of a file names.
@@ -125,18 +139,16 @@ impl<D: Device> Stack<'_, D> {
 
     /// Runs of a stretch that have blocks which are not compressed and could be in pieces.
     fn in_one(&self, ino: Ino, from: u64, to: u64) -> Result<Vec<(u64, u64)>> {
-        let (mut found, mut at) = (Vec::new(), from);
-        while at < to {
-            let run = self.run(ino, at)?;
-            let end = run.end().min(to);
-            if let Some(place) = run.place.filter(|place| !is_based(place.block)) {
+        let mut found = Vec::new();
+        self.each_run(ino, (from, to), |at, end, place| {
+            if let Some(place) = place.filter(|place| !is_based(place.block)) {
                 let row = self.block_row(place.block)?;
                 if row.is_plain() && row.plain as usize > CUT {
                     found.push((at, end));
                 }
             }
-            at = end;
-        }
+            Ok(())
+        })?;
         Ok(found)
     }
 
