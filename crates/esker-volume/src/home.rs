@@ -342,6 +342,14 @@ impl<U: Store, D: Device> Kept<U, D> {
         self.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Bytes that a batch leaves: those for which others were promised room, and those for rows of what is there, unless
+    /// it brings what was promised itself.
+    fn kept_beside(&self, batch: &Batch<'_>) -> u64 {
+        let promised = self.promised();
+        let rows = if promised.covers(batch) { 0 } else { self.volume.rows_to_come() };
+        promised.kept_beside(batch).saturating_add(rows)
+    }
+
     /// Whether the volume has room for this beside what waits and what is `kept`.
     fn fits(&self, layers: &Layers<U, D>, cost: Cost, kept: u64) -> bool {
         let waiting = (layers.top.cost() + cost).sum();
@@ -351,7 +359,7 @@ impl<U: Store, D: Device> Kept<U, D> {
 
     /// Takes a batch if it can.
     fn try_commit(&self, batch: &Batch<'_>, cost: Cost, grows: bool) -> Taken {
-        let kept = self.promised().kept_beside(batch);
+        let kept = self.kept_beside(batch);
         let layers = self.gate();
         // Rows are written into what is kept back for them: never more than that at once.
         let rows = layers.top.cost().rows.saturating_add(cost.rows);
@@ -534,7 +542,7 @@ impl<U: Store, D: Device> Kept<U, D> {
                 }
                 Taken::NoRoom if refused == 1 => {
                     refused += 1;
-                    let kept = self.promised().kept_beside(batch);
+                    let kept = self.kept_beside(batch);
                     self.volume.reclaim(cost.sum().saturating_add(kept)).map_err(Error::core)?;
                 }
                 Taken::NoRoom => {
@@ -599,7 +607,7 @@ impl<U: Store, D: Device> Kept<U, D> {
 
     /// Whether the volume has room for so much more beside all that is kept, once it has made all the room that it can.
     fn has_room(&self, cost: Cost) -> Result<bool> {
-        let kept = self.promised().kept();
+        let kept = self.promised().kept().saturating_add(self.volume.rows_to_come());
         if self.fits(&self.gate(), cost, kept) {
             return Ok(true);
         }

@@ -29,6 +29,11 @@ impl Promised {
         if self.bytes == 0 { 0 } else { room_for(self.bytes.saturating_sub(self.covered(batch))) }
     }
 
+    /// Whether a batch brings some of them.
+    pub fn covers(&self, batch: &Batch<'_>) -> bool {
+        self.bytes > 0 && self.covered(batch) > 0
+    }
+
     /// Which of these bytes of a file are not promised.
     pub fn missing(&self, ino: Ino, (start, end): (u64, u64)) -> Vec<(u64, u64)> {
         let mut missing = Ranges::default();
@@ -115,6 +120,7 @@ mod tests {
         let mut batch = Batch::new();
         batch.push(Change::Write { ino, at: 110, source: &[1; 40] });
         assert_eq!(promised.covered(&batch), 30);
+        assert!(promised.covers(&batch) && !promised.covers(&Batch::new()));
         promised.passed(&batch);
         assert_eq!(promised.bytes, 140);
         let mut batch = Batch::new();

@@ -38,6 +38,11 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// Segments' worth of bytes that are moved in passing, at most.
 const BUDGET: u64 = 4;
 
+/// One part of so many of a volume is left for rows of what is there, with segments that are begun for them; one of so
+/// many at most.
+const ROWS_TO_COME: u64 = 256;
+const ROWS_TO_COME_MAX: u64 = 64;
+
 /// Blocks that are moved.
 pub(crate) struct Carried(pub Vec<BlockName>);
 
@@ -79,6 +84,16 @@ impl<D: Device> Volume<D> {
     #[must_use]
     pub fn room(&self) -> u64 {
         self.room.load(Ordering::Acquire)
+    }
+
+    /// Of these, what is left by whatever is new: what is written over piece by piece is told in more rows, and that goes
+    /// on where there is no room for anything else. It is the same however many there are, so that room does not shrink.
+    #[must_use]
+    pub fn rows_to_come(&self) -> u64 {
+        let size = self.shape.size;
+        // A segment that is begun for tables, and one for settling them.
+        let more = size / ROWS_TO_COME + 2 * self.shape.segment_room;
+        more.min(size / ROWS_TO_COME_MAX)
     }
 
     /// So many bytes were admitted and wait to be written.

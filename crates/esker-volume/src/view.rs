@@ -249,6 +249,7 @@ impl<D: Device> View for Volume<D> {
         // Nor can those be used in which the log will go on, and what is left of the open ones.
         let kept = self.kept_back(&state) + NEXT + 1;
         let (total, used) = usage(self.segments().rows(), self.filled(), kept);
+        let total = total.saturating_sub(self.rows_to_come()).max(used);
         let inodes = state.numbers.inodes;
         Space { total, used, inodes }
     }

@@ -1,5 +1,6 @@
 //! `esker report`: where the bytes of an image went, or how a volume is used, as a page for a browser.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -28,7 +29,7 @@ pub struct Report {
     /// The image, or a volume that nobody has mounted to be written
     #[arg(value_name = "IMAGE|VOLUME")]
     image: PathBuf,
-    /// The page to write
+    /// The page to write; `-`: to standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -38,8 +39,10 @@ pub struct Report {
 impl Report {
     /// Writes it.
     pub fn run(&self) -> Outcome {
-        super::spare(&self.image, &self.output)?;
-        self.spare_homes()?;
+        if !self.is_printed() {
+            super::spare(&self.image, &self.output)?;
+            self.spare_homes()?;
+        }
         let name = self.image.file_name().unwrap_or_default().to_string_lossy();
         if volumes::is_volume(&self.image) {
             let volume = volumes::look_over(&self.image, &self.opening.bases)?;
@@ -68,8 +71,17 @@ impl Report {
         Ok(())
     }
 
+    fn is_printed(&self) -> bool {
+        self.output.as_os_str() == "-"
+    }
+
     fn write(&self, page: &str) -> Outcome {
-        std::fs::write(&self.output, page).map_err(|error| {
+        let written = if self.is_printed() {
+            std::io::stdout().write_all(page.as_bytes())
+        } else {
+            std::fs::write(&self.output, page)
+        };
+        written.map_err(|error| {
             let what = format!("cannot write the page ({})", said(&error));
             Failure::at(Exit::Failed, &what, &self.output, "write it elsewhere with -o")
         })

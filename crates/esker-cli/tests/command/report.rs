@@ -59,6 +59,8 @@ fn the_page_tells_of_everything_and_asks_nobody() {
     let again = scratch.path("again.html");
     done(&esker(["report", text(&scratch.path("x.esker")), "-o", text(&again)]));
     assert!(fs::read(&again).unwrap() == fs::read(&page).unwrap(), "it is always the same");
+    let printed = esker(["report", text(&scratch.path("x.esker")), "-o", "-"]);
+    assert!(printed.status.success() && printed.stdout == fs::read(&page).unwrap());
     let failed = esker(["report", text(&scratch.path("x.esker")), "-o", "/no/such/dir/x.html"]);
     assert_eq!(failed.status.code(), Some(1), "{}", errors(&failed));
 }

@@ -165,7 +165,7 @@ fn a_full_volume_can_be_written_over() {
         }
     };
     assert_eq!(full, Error::NoSpace);
-    let rounds = from_env("ESKER_CASES", 6) * 50;
+    let rounds = from_env("ESKER_CASES", 9) * 50;
     let mut known = std::collections::BTreeMap::new();
     for round in 0..rounds {
         let path = chance.pick(&names).clone();
