@@ -464,3 +464,28 @@ fn too_little_memory_is_said_before_anything_is_done() {
     let enough = Options::level(9, 2, needed);
     Packer::new(std::io::Cursor::new(Vec::new()), root, enough).map(drop).unwrap();
 }
+
+/// Sound that was cut out of other sound is stored once, wherever the cut is, and reads as it was.
+#[test]
+fn sound_that_was_there_before_is_not_stored_again() {
+    for channels in [1, 2, 3] {
+        let whole = kit::wave(channels, 600_000);
+        let (head, samples) = whole.split_at(44);
+        let cut = |from: usize, to: usize| [head, &samples[from..to]].concat();
+        // Between two moments, in the middle of one, and of a sample.
+        let cuts = [cut(12_000, 900_000), cut(12_002, 800_000), cut(12_001, 1_100_001)];
+        let files = [&whole, &cuts[0], &cuts[1], &cuts[2]].map(Vec::as_slice);
+        let named = || ["0", "1", "2", "3"].into_iter().zip(files);
+        let options = Options { pictures: false, ..options(Codec::Zstd, 3) };
+        let alone = pack_files(options.clone(), named().take(1));
+        let all = pack_files(options.clone(), named());
+        assert!(all.len() < alone.len() + 4000, "{} and {}", alone.len(), all.len());
+        let image = open(all).unwrap();
+        for (name, bytes) in named() {
+            let ino = image.entry(Ino::ROOT, Name::parse(name.as_bytes()).unwrap()).unwrap().ino;
+            let mut read = vec![0; bytes.len()];
+            assert_eq!(image.read(ino, 0, &mut read), Ok(bytes.len()));
+            assert!(read == bytes, "{channels} channels, {name}");
+        }
+    }
+}

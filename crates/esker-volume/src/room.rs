@@ -86,8 +86,8 @@ impl<D: Device> Volume<D> {
         self.room.load(Ordering::Acquire)
     }
 
-    /// Of these, what is left by whatever is new: what is written over piece by piece is told in more rows, and that goes
-    /// on where there is no room for anything else. It is the same however many there are, so that room does not shrink.
+    /// Of these, what is left by whatever is new: what is written over piece by piece is told in more rows, and that
+    /// goes on where there is no room for anything else. It is the same however many there are: room does not shrink.
     #[must_use]
     pub fn rows_to_come(&self) -> u64 {
         let size = self.shape.size;

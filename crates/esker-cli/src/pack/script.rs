@@ -164,6 +164,13 @@ fn words(error: &Error) -> String {
     shown(text.lines().next().unwrap_or_default().as_bytes())
 }
 
+fn is_out_of_memory(error: &Error) -> bool {
+    match error {
+        Error::CallbackError { cause, .. } => is_out_of_memory(cause),
+        error => matches!(error, Error::MemoryError(_)),
+    }
+}
+
 /// A script that is asked.
 struct Asking<'a> {
     things: &'a [Thing],
@@ -250,7 +257,12 @@ impl Asking<'_> {
                     self.bad(why, answer)?;
                 }
                 Err(error) => {
-                    self.bad(format!("failed: {}, asked of {path}", words(&error)), answer)?
+                    let why = format!("failed: {}, asked of {path}", words(&error));
+                    // The next call would want as much, and that may take seconds each time.
+                    if is_out_of_memory(&error) {
+                        return Err(why);
+                    }
+                    self.bad(why, answer)?;
                 }
             }
         }

@@ -255,6 +255,10 @@ fn a_script_gets_neither_all_time_nor_all_memory_nor_anything_else() {
         ("x = (''):rep(1 << 60)", "was not done after 1 seconds"),
         ("x = ('a'):rep(1 << 30)", "more memory than it may have"),
         ("x = 'ab'; while true do x = x .. x end", "more memory than it may have"),
+        (
+            "function filter(e) local s = 'ab'; while true do s = s .. s end end",
+            "more memory than it may have, asked of sub",
+        ),
         ("function f() return f() + 1 end; f()", "stack overflow"),
         ("string.rep = 1; x = ('a'):rep(3)", "wrong.lua:1: "),
     ] {

@@ -31,7 +31,7 @@ use super::order::grown;
 use super::own::Owns;
 use super::pool::{Job, Pool, Written};
 use super::program::{self, Code};
-use super::repeats::{Repeats, Stretch};
+use super::repeats::{Grain, Repeats, Stretch};
 use super::scratch::Scratches;
 use super::sound;
 use super::spool::Spool;
@@ -388,7 +388,7 @@ impl<W: Write> Data<W> {
 
     /// Takes a piece that was not there before as a whole.
     fn take(&mut self, file: &mut Incoming, piece: Looked<'_>) -> Result<()> {
-        let (bytes, len) = (piece.bytes, piece.bytes.len());
+        let len = piece.bytes.len();
         let from: u64 = file.parts.iter().map(|part| part.len).sum();
         let sound = file.sound.clone();
         let inside = |at: u64| at.saturating_sub(from).min(len as u64) as usize;
@@ -396,11 +396,9 @@ impl<W: Write> Data<W> {
             sound.as_ref().map_or(0..0, |sound| inside(sound.bytes.start)..inside(sound.bytes.end));
         self.take_some(file, piece.part(0..own.start), from)?;
         if let Some(sound) = sound.filter(|_| !own.is_empty()) {
-            // Stretches that begin anywhere would tear moments apart.
-            let source = Source::Spool(self.spool.len());
-            self.spool.append(&bytes[own.clone()])?;
-            self.units.push(&bytes[own.clone()], Some(Category::Sound(sound.shape)), 0);
-            join(&mut file.parts, Part { len: own.len() as u64, source });
+            let said = Some(Category::Sound(sound.shape));
+            let begins = from + own.start as u64 - sound.bytes.start;
+            self.take_apart(file, piece.part(own.clone()), said, begins)?;
         }
         self.take_some(file, piece.part(own.end..len), from + own.end as u64)?;
         self.place_some()
@@ -441,7 +439,7 @@ impl<W: Write> Data<W> {
                     Source::Again(at) if at + last.len < address => Some(at + last.len),
                     _ => None,
                 });
-                repeats.take(looked, behind, &mut self.spool)?
+                repeats.take(looked, Grain::of(said, from), behind, &mut self.spool)?
             }
             None => {
                 self.spool.append(bytes)?;

@@ -1,10 +1,11 @@
 //! Stretches that were there before, found wherever they begin and end.
 //!
-//! Above: `data`. Below: `look`, `gear`, `spool`. Each anchor in new bytes is remembered with its address. Where one
+//! Above: `data`. Below: `category`, `look`, `gear`, `spool`. Each anchor in new bytes is remembered with its address. Where one
 //! comes again, bytes are compared in both directions, and what is the same is taken from there if it is long enough.
 //! Within the bytes at hand nothing is looked for: they go into one block, where a codec finds it.
 //! Invariant: nothing is taken to be the same that was not compared byte by byte.
 
+use super::category::Category;
 use super::gear::Anchors;
 use super::look::{BITS, Looked};
 use super::spool::Spool;
@@ -13,6 +14,42 @@ use super::spool::Spool;
 const ANCHORS_MAX: usize = 7 << 19;
 /// Anchors that are looked up together, so that none has to wait for the memory of another.
 const AT_ONCE: usize = 32;
+
+/// Shorter stretches of sound are not worth it: what is predicted takes less, and its block is read from its beginning.
+const SOUND_LEAST: usize = 8 << 10;
+
+/// Where stretches may begin and end, so that what is between them stays what it is said to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grain {
+    /// At multiples of so many bytes.
+    word: usize,
+    /// The first of the bytes at hand is so far behind one of these.
+    phase: usize,
+    /// Shorter ones are not worth it.
+    least: usize,
+}
+
+impl Grain {
+    /// Anywhere.
+    const FINE: Self = Self { word: 1, phase: 0, least: 0 };
+
+    /// In bytes that are said to be something, and lie at `from` in what is.
+    pub fn of(said: Option<Category>, from: u64) -> Self {
+        let Some(sound @ Category::Sound(_)) = said else { return Self::FINE };
+        let word = sound.alignment();
+        Self { word, phase: (from % word as u64) as usize, least: SOUND_LEAST }
+    }
+
+    /// The first place from `at` on.
+    const fn up(self, at: usize) -> usize {
+        (at + self.phase).next_multiple_of(self.word) - self.phase
+    }
+
+    /// The last one up to `at`; 0 where there is none.
+    const fn down(self, at: usize) -> usize {
+        ((at + self.phase) / self.word * self.word).saturating_sub(self.phase)
+    }
+}
 
 /// A part of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +70,9 @@ pub(super) struct Repeats {
 /// Bytes that are looked through.
 struct Search<'a> {
     bytes: &'a [u8],
+    grain: Grain,
+    /// Shorter stretches are not taken.
+    least: usize,
     /// Up to here it is known what they are.
     done: usize,
     /// Anchors behind that: hash, and where the bytes that it covers end.
@@ -63,15 +103,17 @@ impl Repeats {
     pub fn take(
         &mut self,
         looked: Looked<'_>,
+        grain: Grain,
         behind: Option<u64>,
         spool: &mut Spool,
     ) -> super::Result<Vec<Stretch>> {
-        let bytes = looked.bytes;
+        let (bytes, least) = (looked.bytes, self.least.max(grain.least));
         let (pending, next) = (Vec::new(), Vec::with_capacity(AT_ONCE));
-        let mut search = Search { bytes, done: 0, pending, next, vain: (0, 0), found: Vec::new() };
-        if let Some(behind) = behind {
-            let same = spool.same_after(behind, bytes)?;
-            if same >= self.least.min(bytes.len()) {
+        let (done, vain, found) = (0, (0, 0), Vec::new());
+        let mut search = Search { bytes, grain, least, done, pending, next, vain, found };
+        if let Some(behind) = behind.filter(|_| grain.phase == 0) {
+            let same = grain.down(spool.same_after(behind, bytes)?);
+            if same >= least.min(bytes.len()) {
                 search.found.push(Stretch::Known(behind, same));
                 search.done = same;
             }
@@ -123,14 +165,15 @@ impl Repeats {
         }
         let before = spool.same_before(address, &search.bytes[search.done..at])?;
         let after = spool.same_after(address, &search.bytes[at..])?;
-        if before + after < self.least {
+        let (start, end) = (search.grain.up(at - before), search.grain.down(at + after));
+        if end.saturating_sub(start) < search.least {
             search.vain = (distance, at + after);
             return Ok(false);
         }
-        self.is_new(search, at - before, spool)?;
-        search.found.push(Stretch::Known(address - before as u64, before + after));
+        self.is_new(search, start, spool)?;
+        search.found.push(Stretch::Known(distance.wrapping_add(start as u64), end - start));
         search.pending.clear();
-        search.done = at + after;
+        search.done = end;
         Ok(true)
     }
 
@@ -161,6 +204,7 @@ impl Repeats {
 mod tests {
     use super::*;
     use crate::pack::look::Looker;
+    use esker_stone::Shape;
 
     fn noise(seed: u64, len: usize) -> Vec<u8> {
         let mut state = seed;
@@ -180,7 +224,7 @@ mod tests {
         spool: &mut Spool,
     ) -> crate::pack::Result<Vec<Stretch>> {
         let anchors = Looker::new(true).anchors(bytes);
-        repeats.take(Looked::new(bytes, &anchors), behind, spool)
+        repeats.take(Looked::new(bytes, &anchors), Grain::FINE, behind, spool)
     }
 
     /// What the stretches say the bytes are.
@@ -234,5 +278,34 @@ mod tests {
             assert_eq!(read(&found, end, &spool), piece);
         }
         assert_eq!(spool.len(), 10_007);
+    }
+
+    #[test]
+    fn stretches_of_sound_begin_and_end_between_its_moments() {
+        let (mut spool, shape) = (Spool::new(Box::new(Vec::new())), Shape::new(2, 3, false));
+        let mut repeats = Repeats::new(1024);
+        let first = noise(4, 90_000);
+        take(&mut repeats, &first, None, &mut spool).unwrap();
+        // The bytes at hand begin in a moment of six, 7 bytes are others, and the last ones too.
+        let bytes = [&noise(5, 7)[..], &first[20_000..60_000], &noise(6, 50)[..]].concat();
+        let said = shape.map(Category::Sound);
+        for (from, start) in [(0, 12), (4, 8), (601, 11)] {
+            let anchors = Looker::new(true).anchors(&bytes);
+            let (looked, grain) = (Looked::new(&bytes, &anchors), Grain::of(said, from));
+            let end = spool.len();
+            let found = repeats.take(looked, grain, None, &mut spool).unwrap();
+            let [Stretch::New(new), Stretch::Known(_, known), Stretch::New(_)] = found[..] else {
+                panic!("{found:?}");
+            };
+            assert_eq!((new, (new + known + from as usize) % 6), (start, 0));
+            assert!(known > 39_980, "{known}");
+            assert_eq!(read(&found, end, &spool), bytes);
+        }
+        // What is short is predicted.
+        let short = &first[1000..8000];
+        let anchors = Looker::new(true).anchors(short);
+        let (looked, grain) = (Looked::new(short, &anchors), Grain::of(said, 0));
+        let found = repeats.take(looked, grain, None, &mut spool).unwrap();
+        assert_eq!(found, [Stretch::New(7000)]);
     }
 }

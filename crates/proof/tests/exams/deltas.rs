@@ -43,9 +43,10 @@ fn little_changes_take_little() {
     place.sync();
     place.holds();
     let full = place.needed();
-    // What a volume has no reason to think is not looked at.
+    // Of what is not in memory one in 16 is read, until something resembled.
     (0..16).for_each(|block| place.alter(0, block, chance));
-    assert_eq!(place.sync().1, 0);
+    let alike = place.sync().1;
+    assert!(alike >= BLOCK as u64, "{alike}");
     for _ in 0..5 {
         (0..16).for_each(|block| place.alter(0, block, chance));
         let (written, alike) = place.sync();
@@ -93,8 +94,8 @@ fn a_damaged_base_is_told_of_its_deltas() {
     place.write("other", noise(chance, BLOCK));
     place.sync();
     place.holds();
-    alter_some(&mut place, chance);
     let first = place.files[0].2[..BLOCK].to_vec();
+    alter_some(&mut place, chance);
     place.alter(0, 0, chance);
     assert_eq!(place.sync().1, BLOCK as u64);
     let ino = place.files[0].1;
