@@ -342,31 +342,28 @@ impl<U: Store, D: Device> Kept<U, D> {
         self.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that a batch leaves: those for which others were promised room, and those for rows of what is there, unless
-    /// it brings what was promised itself.
-    fn kept_beside(&self, batch: &Batch<'_>) -> u64 {
-        let promised = self.promised();
-        let rows = if promised.covers(batch) { 0 } else { self.volume.rows_to_come() };
-        promised.kept_beside(batch).saturating_add(rows)
-    }
-
-    /// Whether the volume has room for this beside what waits and what is `kept`.
-    fn fits(&self, layers: &Layers<U, D>, cost: Cost, kept: u64) -> bool {
+    /// Whether there is so much room for this beside what waits and what is `kept`.
+    fn fits(layers: &Layers<U, D>, cost: Cost, kept: u64, room: u64) -> bool {
         let waiting = (layers.top.cost() + cost).sum();
         let closed = layers.closed.as_ref().map_or(0, |layer| layer.cost().sum());
-        waiting.saturating_add(closed).saturating_add(kept) <= self.volume.room()
+        waiting.saturating_add(closed).saturating_add(kept) <= room
     }
 
     /// Takes a batch if it can.
     fn try_commit(&self, batch: &Batch<'_>, cost: Cost, grows: bool) -> Taken {
-        let kept = self.kept_beside(batch);
+        let (kept, is_promised) = {
+            let promised = self.promised();
+            (promised.kept_beside(batch), promised.covers(batch))
+        };
         let layers = self.gate();
+        // Read behind the gate, as what is closed and still waits counts as long as it is not in there.
+        let room = if is_promised { self.volume.room() } else { self.volume.room_for_new() };
         // Rows are written into what is kept back for them: never more than that at once.
         let rows = layers.top.cost().rows.saturating_add(cost.rows);
         if rows > self.volume.rows_room() && !layers.top.dirty().is_empty() {
             return Taken::Later;
         }
-        if grows && !self.fits(&layers, cost, kept) {
+        if grows && !Self::fits(&layers, cost, kept, room) {
             return Taken::NoRoom;
         }
         match layers.top.commit(batch, cost) {
@@ -542,7 +539,7 @@ impl<U: Store, D: Device> Kept<U, D> {
                 }
                 Taken::NoRoom if refused == 1 => {
                     refused += 1;
-                    let kept = self.kept_beside(batch);
+                    let kept = self.promised().kept_beside(batch);
                     self.volume.reclaim(cost.sum().saturating_add(kept)).map_err(Error::core)?;
                 }
                 Taken::NoRoom => {
@@ -607,12 +604,13 @@ impl<U: Store, D: Device> Kept<U, D> {
 
     /// Whether the volume has room for so much more beside all that is kept, once it has made all the room that it can.
     fn has_room(&self, cost: Cost) -> Result<bool> {
-        let kept = self.promised().kept().saturating_add(self.volume.rows_to_come());
-        if self.fits(&self.gate(), cost, kept) {
+        let kept = self.promised().kept();
+        let fits = || Self::fits(&self.gate(), cost, kept, self.volume.room_for_new());
+        if fits() {
             return Ok(true);
         }
         self.write().map_err(Error::core)?;
         self.volume.reclaim(cost.sum().saturating_add(kept)).map_err(Error::core)?;
-        Ok(self.fits(&self.gate(), cost, kept))
+        Ok(fits())
     }
 }

@@ -86,10 +86,15 @@ impl<D: Device> Volume<D> {
         self.room.load(Ordering::Acquire)
     }
 
-    /// Of these, what is left by whatever is new: what is written over piece by piece is told in more rows, and that
-    /// goes on where there is no room for anything else. It is the same however many there are: room does not shrink.
+    /// The same for what is new. What is written over piece by piece is told in more rows, and that goes on where there
+    /// is no room for anything else: so much is left for them, however many there are, so that room does not shrink.
     #[must_use]
-    pub fn rows_to_come(&self) -> u64 {
+    pub fn room_for_new(&self) -> u64 {
+        self.room_for_new.load(Ordering::Acquire)
+    }
+
+    /// What is left for rows of what is there.
+    pub(crate) fn rows_to_come(&self) -> u64 {
         let size = self.shape.size;
         // A segment that is begun for tables, and one for settling them.
         let more = size / ROWS_TO_COME + 2 * self.shape.segment_room;
@@ -107,7 +112,10 @@ impl<D: Device> Volume<D> {
         let free = segments.free().saturating_sub(kept) as u64 * self.filled();
         // Segments that happen to be fuller than that may not stay so when what they hold is written over.
         let (total, used) = usage(segments.rows(), self.filled(), kept - SPARE);
-        self.room.store(free.min(total - used), Ordering::Release);
+        let left = total - used;
+        self.room.store(free.min(left), Ordering::Release);
+        let for_new = free.min(left.saturating_sub(self.rows_to_come()));
+        self.room_for_new.store(for_new, Ordering::Release);
     }
 
     /// Segments that are kept back for settling, and because somebody wanted it so.

@@ -111,6 +111,8 @@ pub struct Volume<D> {
     pub(crate) log: Mutex<Log>,
     /// Bytes that can surely be written.
     pub(crate) room: AtomicU64,
+    /// The same for what is new.
+    pub(crate) room_for_new: AtomicU64,
     /// Bytes that were admitted and wait to be written, when somebody looked last.
     pub(crate) waiting: AtomicU64,
     /// Bytes that nobody needed when no more room could be made.
@@ -166,6 +168,7 @@ impl<D: Device> Volume<D> {
             state: RwLock::new(state),
             log: Mutex::new(log),
             room: AtomicU64::new(0),
+            room_for_new: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
             exhausted: AtomicU64::new(NEVER),
             deleted: AtomicU64::new(0),
