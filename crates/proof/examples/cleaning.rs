@@ -185,9 +185,8 @@ fn cost(rule: Rule, percent: usize, kept: usize, skewed: bool) -> f64 {
 }
 
 fn main() {
-    println!(
-        "{SEGMENTS} segments of {BLOCKS} blocks, written over {PASSES} times: blocks written for each of the user's"
-    );
+    println!("{SEGMENTS} segments of {BLOCKS} blocks, written over {PASSES} times;");
+    println!("blocks written for each of the user's in the last time");
     for skewed in [false, true] {
         let spread = if skewed { "four fifths of the writes to a fifth" } else { "uniform" };
         for kept in [LOGS, 22] {

@@ -1,7 +1,8 @@
 //! Stretches that were there before, found wherever they begin and end.
 //!
-//! Above: `data`. Below: `category`, `look`, `gear`, `spool`. Each anchor in new bytes is remembered with its address. Where one
-//! comes again, bytes are compared in both directions, and what is the same is taken from there if it is long enough.
+//! Above: `data`. Below: `category`, `look`, `gear`, `spool`. Each anchor in new bytes is remembered with its address.
+//! Where one comes again, bytes are compared in both directions, and what is the same is taken from there if it is long
+//! enough; of sound only what lies between two of its moments, so that what is left can be predicted.
 //! Within the bytes at hand nothing is looked for: they go into one block, where a codec finds it.
 //! Invariant: nothing is taken to be the same that was not compared byte by byte.
 
