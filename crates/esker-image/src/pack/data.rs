@@ -134,7 +134,7 @@ impl<W: Write> Data<W> {
             shared: None,
             telling: Telling::Plain,
             spool: Spool::new(scratches()?),
-            repeats: options.repeats.map(Repeats::new),
+            repeats: options.repeats.map(|least| Repeats::new(least, !options.alike)),
             units: Units::new(options.block_len, options.alike, options.knows_text()),
             open: Default::default(),
             begun: 0,

@@ -13,6 +13,8 @@ use super::spool::Spool;
 
 /// Most anchors that are remembered.
 const ANCHORS_MAX: usize = 7 << 19;
+/// Anchors that are looked up of the shortest stretch where it shall be quick.
+const QUICK: usize = 4;
 /// Anchors that are looked up together, so that none has to wait for the memory of another.
 const AT_ONCE: usize = 32;
 
@@ -86,9 +88,11 @@ struct Search<'a> {
 }
 
 impl Repeats {
-    /// That finds stretches of `least` bytes and more.
-    pub fn new(least: usize) -> Self {
-        Self { anchors: Anchors::new(BITS, ANCHORS_MAX), least }
+    /// That finds stretches of `least` bytes and more; all anchors in them are looked up, or, to be quick, about four.
+    pub fn new(least: usize, quick: bool) -> Self {
+        let fewer = if quick { (least >> BITS) / QUICK } else { 0 };
+        let bits = BITS + fewer.checked_ilog2().unwrap_or(0);
+        Self { anchors: Anchors::new(bits, ANCHORS_MAX), least }
     }
 
     /// Bytes of memory that its table takes when it is full.
@@ -249,7 +253,7 @@ mod tests {
     #[test]
     fn a_stretch_is_found_from_its_first_byte_to_its_last() {
         let mut spool = Spool::new(Box::new(Vec::new()));
-        let mut repeats = Repeats::new(1024);
+        let mut repeats = Repeats::new(1024, false);
         let first = noise(1, 200_000);
         assert_eq!(take(&mut repeats, &first, None, &mut spool).unwrap(), [Stretch::New(200_000)]);
         let other = noise(2, 5000);
@@ -270,7 +274,7 @@ mod tests {
     #[test]
     fn what_came_last_is_found_first() {
         let mut spool = Spool::new(Box::new(Vec::new()));
-        let mut repeats = Repeats::new(1024);
+        let mut repeats = Repeats::new(1024, false);
         let part = noise(3, 10_000);
         let bytes = [&part[..], b"between", &part[..5000]].concat();
         for (end, piece) in [&part[..], &bytes].into_iter().enumerate() {
@@ -284,7 +288,7 @@ mod tests {
     #[test]
     fn stretches_of_sound_begin_and_end_between_its_moments() {
         let (mut spool, shape) = (Spool::new(Box::new(Vec::new())), Shape::new(2, 3, false));
-        let mut repeats = Repeats::new(1024);
+        let mut repeats = Repeats::new(1024, false);
         let first = noise(4, 90_000);
         take(&mut repeats, &first, None, &mut spool).unwrap();
         // The bytes at hand begin in a moment of six, 7 bytes are others, and the last ones too.
