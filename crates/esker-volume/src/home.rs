@@ -353,7 +353,8 @@ impl<U: Store, D: Device> Kept<U, D> {
     fn try_commit(&self, batch: &Batch<'_>, cost: Cost, grows: bool) -> Taken {
         let (kept, is_promised) = {
             let promised = self.promised();
-            (promised.kept_beside(batch), promised.covers(batch))
+            let kept = promised.kept_beside(batch);
+            (kept, kept < promised.kept())
         };
         let layers = self.gate();
         // Read behind the gate, as what is closed and still waits counts as long as it is not in there.

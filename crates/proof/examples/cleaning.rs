@@ -13,8 +13,10 @@ const BLOCKS: usize = 62;
 const PASSES: usize = 8;
 /// No block is here.
 const NOTHING: u32 = u32::MAX;
+/// Of each log of the user's: itself, what was moved once, and what was more often.
+const GENERATIONS: usize = 3;
 /// Logs that are written side by side, at most.
-const LOGS: usize = 6;
+const LOGS: usize = 2 * GENERATIONS;
 
 /// Which segment is emptied next, and what is kept apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,8 +89,8 @@ impl Flash {
     fn log_of(&self, block: u32, is_hot: bool) -> usize {
         let since = self.user - self.places[block as usize].2;
         match self.rule {
-            Rule::Second => usize::from(since > self.places.len() as u64) * 3,
-            Rule::Oracle => usize::from(!is_hot) * 3,
+            Rule::Second => usize::from(since > self.places.len() as u64) * GENERATIONS,
+            Rule::Oracle => usize::from(!is_hot) * GENERATIONS,
             _ => 0,
         }
     }
@@ -138,17 +140,16 @@ impl Flash {
     }
 
     fn empty_one(&mut self) {
-        let is_full =
-            |at: &usize| self.segments[*at].blocks.len() == BLOCKS && !self.free.contains(at);
+        // What is free has no blocks.
+        let is_full = |at: &usize| self.segments[*at].blocks.len() == BLOCKS;
         let least = |at: &usize| self.rule == Rule::Age || self.segments[*at].live < BLOCKS;
         let victim = (0..SEGMENTS).filter(is_full).filter(least);
         let at = victim.max_by_key(|&at| self.worth(&self.segments[at])).expect("some are full");
         let to = match self.rule {
             Rule::Age | Rule::Emptiest => 0,
-            // What was moved once, and what was more often, of each of the user's logs.
             _ => {
-                let log = self.segments[at].log;
-                log / 3 * 3 + (log % 3 + 1).min(2)
+                let (log, old) = (self.segments[at].log, GENERATIONS - 1);
+                log / GENERATIONS * GENERATIONS + (log % GENERATIONS + 1).min(old)
             }
         };
         let live: Vec<_> =

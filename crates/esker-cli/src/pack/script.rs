@@ -154,8 +154,7 @@ fn sandbox(things: usize, patience: Duration, watch: &Arc<Watch>) -> mlua::Resul
 
 /// An error of Lua's in words: file, line and what is wrong.
 fn words(error: &Error) -> String {
-    let text = match error {
-        Error::CallbackError { cause, .. } => return words(cause),
+    let text = match cause(error) {
         Error::RuntimeError(text) => text.clone(),
         Error::SyntaxError { message, .. } => message.clone(),
         Error::MemoryError(_) => "it wants more memory than it may have".to_owned(),
@@ -164,10 +163,11 @@ fn words(error: &Error) -> String {
     shown(text.lines().next().unwrap_or_default().as_bytes())
 }
 
-fn is_out_of_memory(error: &Error) -> bool {
+/// What an error comes from that went through functions of ours.
+fn cause(error: &Error) -> &Error {
     match error {
-        Error::CallbackError { cause, .. } => is_out_of_memory(cause),
-        error => matches!(error, Error::MemoryError(_)),
+        Error::CallbackError { cause: below, .. } => cause(below),
+        own => own,
     }
 }
 
@@ -259,7 +259,7 @@ impl Asking<'_> {
                 Err(error) => {
                     let why = format!("failed: {}, asked of {path}", words(&error));
                     // The next call would want as much, and that may take seconds each time.
-                    if is_out_of_memory(&error) {
+                    if matches!(cause(&error), Error::MemoryError(_)) {
                         return Err(why);
                     }
                     self.bad(why, answer)?;

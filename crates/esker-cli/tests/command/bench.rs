@@ -532,7 +532,7 @@ fn what_happens_to_flash_is_simulated() {
         command.output().unwrap()
     };
     let words = ["steady", "wear", "inflation", "--size", "16M", "--full", "80", "--passes", "2"];
-    let told = report(&flash(&[&words[..], &["--times", "10"]].concat()), 0);
+    let told = report(&flash(&[&words[..], &["--times", "20"]].concat()), 0);
     for row in told["steady"].as_array().unwrap() {
         let figure = |name: &str| row[name].as_u64().unwrap();
         let user = figure("user");
@@ -555,8 +555,7 @@ fn what_happens_to_flash_is_simulated() {
     }
     for row in told["wear"].as_array().unwrap() {
         let (most, mean) = (row["most"].as_f64().unwrap(), row["mean"].as_f64().unwrap());
-        // Ten times are too few for what is levelled to even out.
-        assert!(most <= mean * 1.5 + 12.0, "some wear faster than others: {row}");
+        assert!(most <= mean * 1.5 + 8.0, "some wear faster than others: {row}");
         assert!(row["least"].as_u64() > Some(0), "some never wear: {row}");
     }
     assert_eq!(told["wear"].as_array().unwrap().len(), 4);

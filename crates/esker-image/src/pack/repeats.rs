@@ -43,6 +43,11 @@ impl Grain {
         Self { word, phase: (from % word as u64) as usize, least: SOUND_LEAST }
     }
 
+    /// The same, where shorter ones than this are not worth it either.
+    fn at_least(self, least: usize) -> Self {
+        Self { least: self.least.max(least), ..self }
+    }
+
     /// The first place from `at` on.
     const fn up(self, at: usize) -> usize {
         (at + self.phase).next_multiple_of(self.word) - self.phase
@@ -74,8 +79,6 @@ pub(super) struct Repeats {
 struct Search<'a> {
     bytes: &'a [u8],
     grain: Grain,
-    /// Shorter stretches are not taken.
-    least: usize,
     /// Up to here it is known what they are.
     done: usize,
     /// Anchors behind that: hash, and where the bytes that it covers end.
@@ -112,13 +115,13 @@ impl Repeats {
         behind: Option<u64>,
         spool: &mut Spool,
     ) -> super::Result<Vec<Stretch>> {
-        let (bytes, least) = (looked.bytes, self.least.max(grain.least));
+        let (bytes, grain) = (looked.bytes, grain.at_least(self.least));
         let (pending, next) = (Vec::new(), Vec::with_capacity(AT_ONCE));
         let (done, vain, found) = (0, (0, 0), Vec::new());
-        let mut search = Search { bytes, grain, least, done, pending, next, vain, found };
+        let mut search = Search { bytes, grain, done, pending, next, vain, found };
         if let Some(behind) = behind.filter(|_| grain.phase == 0) {
             let same = grain.down(spool.same_after(behind, bytes)?);
-            if same >= least.min(bytes.len()) {
+            if same >= grain.least.min(bytes.len()) {
                 search.found.push(Stretch::Known(behind, same));
                 search.done = same;
             }
@@ -171,7 +174,7 @@ impl Repeats {
         let before = spool.same_before(address, &search.bytes[search.done..at])?;
         let after = spool.same_after(address, &search.bytes[at..])?;
         let (start, end) = (search.grain.up(at - before), search.grain.down(at + after));
-        if end.saturating_sub(start) < search.least {
+        if end.saturating_sub(start) < search.grain.least {
             search.vain = (distance, at + after);
             return Ok(false);
         }
