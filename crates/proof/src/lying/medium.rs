@@ -2,7 +2,7 @@
 //!
 //! Above: [`super::Lying`]. Invariant: a copy never sees what is written to another.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use esker_stone::check::checksum;
 
@@ -10,6 +10,13 @@ use esker_stone::check::checksum;
 pub const PAGE: usize = 4096;
 
 type Page = [u8; PAGE];
+
+/// What nobody wrote to yet, of all of them: whether a page is this one is told without looking at its bytes.
+static ZEROS: LazyLock<Arc<Page>> = LazyLock::new(|| Arc::new([0; PAGE]));
+
+fn is_zero(page: &Arc<Page>) -> bool {
+    Arc::ptr_eq(page, &ZEROS) || **page == **ZEROS
+}
 
 /// Bytes from 0 on, zero at first.
 #[derive(Clone)]
@@ -19,8 +26,7 @@ impl Medium {
     /// So many bytes; a multiple of [`PAGE`].
     #[must_use]
     pub fn new(size: u64) -> Self {
-        let zero = Arc::new([0; PAGE]);
-        Self(vec![zero; size as usize / PAGE])
+        Self(vec![Arc::clone(&ZEROS); size as usize / PAGE])
     }
 
     /// In bytes.
@@ -71,7 +77,15 @@ impl Medium {
     /// Whether the page that holds this byte is all zeros.
     #[must_use]
     pub fn is_zero(&self, at: u64) -> bool {
-        self.0[at as usize / PAGE].iter().all(|&byte| byte == 0)
+        is_zero(&self.0[at as usize / PAGE])
+    }
+
+    /// Where the pages between these two places end that are not all zeros; `from` where there are none.
+    #[must_use]
+    pub fn end_of_bytes(&self, from: u64, to: u64) -> u64 {
+        let (first, last) = (from as usize / PAGE, to as usize / PAGE);
+        let found = self.0[first..last].iter().rposition(|page| !is_zero(page));
+        found.map_or(from, |page| ((first + page + 1) * PAGE) as u64)
     }
 
     /// Turns one bit round.

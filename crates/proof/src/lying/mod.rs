@@ -173,16 +173,8 @@ impl Lying {
 /// As a zone whose bytes are there but whose pointer was lost: behind its last byte that is not zero.
 fn last_written(medium: &Medium, zone: u64, zones: Option<Zones>) -> u64 {
     let Some(zones) = zones else { return 0 };
-    let mut sector = [0; SECTOR];
-    let count = zones.capacity / SECTOR as u64;
-    let full = |number: &u64| {
-        medium.read(zone * zones.len + number * SECTOR as u64, &mut sector);
-        sector.iter().any(|&byte| byte != 0)
-    };
-    (0..count)
-        .rev()
-        .find(full)
-        .map_or(0, |number| ((number + 1) * SECTOR as u64).next_multiple_of(medium::PAGE as u64))
+    let begin = zone * zones.len;
+    medium.end_of_bytes(begin, begin + zones.capacity) - begin
 }
 
 impl Inner {

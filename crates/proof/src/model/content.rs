@@ -32,9 +32,17 @@ impl Content {
     /// Bytes from `at`; how many there were.
     pub fn read(&self, at: u64, target: &mut [u8]) -> usize {
         let len = self.size.saturating_sub(at).min(target.len() as u64) as usize;
-        for (index, byte) in target[..len].iter_mut().enumerate() {
-            let place = at + index as u64;
-            *byte = self.pages.get(&(place / PAGE)).map_or(0, |page| page[(place % PAGE) as usize]);
+        let mut done = 0;
+        while done < len {
+            let place = at + done as u64;
+            let within = (place % PAGE) as usize;
+            let part = (len - done).min(PAGE as usize - within);
+            let own = &mut target[done..done + part];
+            match self.pages.get(&(place / PAGE)) {
+                Some(page) => own.copy_from_slice(&page[within..within + part]),
+                None => own.fill(0),
+            }
+            done += part;
         }
         len
     }
