@@ -32,6 +32,19 @@ impl<'a> Feed<'a> {
         Ok(self.ready.next().map(|at| self.buffer[at]))
     }
 
+    /// The next eight, the first one lowest, if so many were read already.
+    #[inline]
+    pub fn eight(&self) -> Option<u64> {
+        let eight = self.buffer[self.ready.clone()].first_chunk()?;
+        Some(u64::from_le_bytes(*eight))
+    }
+
+    /// So many are taken, of those that were read already.
+    #[inline]
+    pub fn skip(&mut self, count: usize) {
+        self.ready.start = self.ready.end.min(self.ready.start + count);
+    }
+
     /// Whether there is no more.
     pub fn is_at_end(&mut self) -> Result<bool> {
         if self.ready.is_empty() {

@@ -18,23 +18,30 @@ pub(super) const NUMBER_MAX: u64 = (1 << OWN_BITS) - 1;
 pub(super) struct Writer<'a> {
     bytes: &'a mut Vec<u8>,
     open: u64,
-    /// Bits of `open`, fewer than eight between calls.
+    /// Bits of `open`, fewer than [`AT_ONCE`] between calls.
     count: u32,
 }
+
+/// Bits that are written together.
+const AT_ONCE: u32 = 32;
 
 impl<'a> Writer<'a> {
     pub fn new(bytes: &'a mut Vec<u8>) -> Self {
         Self { bytes, open: 0, count: 0 }
     }
 
-    /// The lowest `bits` of a number, at most 56, that has no more.
+    /// The lowest `bits` of a number that has no more.
     pub fn put(&mut self, number: u64, bits: u32) {
+        if bits > AT_ONCE {
+            self.put(number & u64::from(u32::MAX), AT_ONCE);
+            return self.put(number >> AT_ONCE, bits - AT_ONCE);
+        }
         self.open |= number << self.count;
         self.count += bits;
-        while self.count >= 8 {
-            self.bytes.push(self.open as u8);
-            self.open >>= 8;
-            self.count -= 8;
+        if self.count >= AT_ONCE {
+            self.bytes.extend_from_slice(&(self.open as u32).to_le_bytes());
+            self.open >>= AT_ONCE;
+            self.count -= AT_ONCE;
         }
     }
 
@@ -42,8 +49,8 @@ impl<'a> Writer<'a> {
     pub fn rice(&mut self, number: u64, low: u32) {
         let zeros = number >> low;
         if zeros < ZEROS_MAX.into() {
-            self.put(1 << zeros, zeros as u32 + 1);
-            self.put(number & ((1 << low) - 1), low);
+            let own = (number & ((1 << low) - 1)) << 1 | 1;
+            self.put(own << zeros, zeros as u32 + 1 + low);
         } else {
             self.put(0, ZEROS_MAX);
             self.put(number, OWN_BITS);
@@ -51,9 +58,9 @@ impl<'a> Writer<'a> {
     }
 
     /// Ends with a whole byte.
-    pub fn finish(mut self) {
-        let missing = self.count.wrapping_neg() % 8;
-        self.put(0, missing);
+    pub fn finish(self) {
+        let last = self.open.to_le_bytes();
+        self.bytes.extend_from_slice(&last[..self.count.div_ceil(8) as usize]);
     }
 }
 
@@ -77,6 +84,13 @@ impl<'a> Reader<'a> {
 
     /// Opens 57 bits and more, where there are so many.
     fn fill(&mut self) -> Result<()> {
+        if let Some(eight) = self.feed.eight() {
+            let bytes = (u64::BITS - self.count) / 8;
+            self.open |= (eight & u64::MAX >> (u64::BITS - 8 * bytes)) << self.count;
+            self.count += 8 * bytes;
+            self.feed.skip(bytes as usize);
+            return Ok(());
+        }
         while self.count <= 56 {
             let Some(byte) = self.feed.next()? else { return Ok(()) };
             self.open |= u64::from(byte) << self.count;

@@ -134,7 +134,7 @@ fn told(signal: &[i64], mean: u64) -> Told {
     let told = told.filter(|(wrong, _)| wrong.iter().all(|&number| number <= NUMBER_MAX));
     let (wrong, weights) = told.unwrap_or_else(|| {
         // A sample is never so far from the one before that the difference has no code.
-        let still = Weights::new(vec![1], 0);
+        let still = Weights::new(&[1], 0);
         (all(&still), still)
     });
     let cost = weights.cost() + cost(&wrong, mean);
@@ -284,7 +284,7 @@ fn take(
     let shift = reader.take(SHIFT_BITS)? as u32;
     let mut weight = || Ok(signed(reader.take(WEIGHT_BITS)?.cast_signed(), WEIGHT_BITS));
     let all: Result<Vec<i64>> = (0..order).map(|_| weight()).collect();
-    let weights = Weights::new(all?, shift);
+    let weights = Weights::new(&all?, shift);
     signal.reserve(len);
     for _ in 0..len {
         let number = reader.rice(low(*mean))?;

@@ -69,6 +69,10 @@ impl Shape {
 
     /// The sample that these bytes are.
     fn sample(self, bytes: &[u8]) -> i64 {
+        // As most sound is.
+        if let (&[lower, upper], false) = (bytes, self.upper_first) {
+            return i16::from_le_bytes([lower, upper]).into();
+        }
         let join = |word: i64, &byte: &u8| word << 8 | i64::from(byte);
         let word = match self.upper_first {
             true => bytes.iter().fold(0, join),
@@ -79,6 +83,10 @@ impl Shape {
 
     /// The bytes of a sample.
     fn put(self, sample: i64, bytes: &mut [u8]) {
+        if let ([lower, upper], false) = (&mut *bytes, self.upper_first) {
+            [*lower, *upper] = (sample as i16).to_le_bytes();
+            return;
+        }
         let word = (sample ^ self.middle()).to_le_bytes();
         let own = &word[..bytes.len()];
         match self.upper_first {

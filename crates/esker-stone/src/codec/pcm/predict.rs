@@ -14,26 +14,28 @@ const SHIFT_MAX: u32 = 15;
 
 /// Weights of the samples before.
 pub(super) struct Weights {
-    /// That of the last sample at the end.
-    all: Vec<i64>,
+    /// That of the last sample at the end, and zeros for those that count nothing.
+    all: [i64; ORDER_MAX],
+    order: usize,
     shift: u32,
 }
 
 impl Weights {
-    /// Some, that of the last sample first, in parts of two to the power of `shift`.
-    pub fn new(mut all: Vec<i64>, shift: u32) -> Self {
-        all.reverse();
-        Self { all, shift }
+    /// Some, at most [`ORDER_MAX`], that of the last sample first, in parts of two to the power of `shift`.
+    pub fn new(some: &[i64], shift: u32) -> Self {
+        let mut all = [0; ORDER_MAX];
+        all.iter_mut().rev().zip(some).for_each(|(to, from)| *to = *from);
+        Self { all, order: some.len(), shift }
     }
 
     /// That of the last sample first.
     pub fn each(&self) -> impl Iterator<Item = i64> {
-        self.all.iter().rev().copied()
+        self.all.iter().rev().copied().take(self.order)
     }
 
     /// How many there are.
     pub const fn order(&self) -> usize {
-        self.all.len()
+        self.order
     }
 
     pub const fn shift(&self) -> u32 {
@@ -42,18 +44,28 @@ impl Weights {
 
     /// Bits that they take.
     pub const fn cost(&self) -> u64 {
-        self.all.len() as u64 * WEIGHT_BITS as u64
+        self.order as u64 * WEIGHT_BITS as u64
     }
 
-    /// The next sample behind these, of which there are enough: a sum, rounded down.
+    /// The next sample behind these, at least [`ORDER_MAX`]: a sum, rounded down.
     pub fn guess(&self, before: &[i64]) -> i64 {
-        let own = &before[before.len() - self.all.len()..];
-        // Samples and weights are too small for more than 64 bits.
-        let sum = own
-            .iter()
-            .zip(&self.all)
-            .fold(0i64, |sum, (sample, weight)| sum.wrapping_add(sample.wrapping_mul(*weight)));
+        let sum = match self.order {
+            0..=2 => self.sum::<2>(before),
+            3..=6 => self.sum::<6>(before),
+            7..=10 => self.sum::<10>(before),
+            _ => self.sum::<ORDER_MAX>(before),
+        };
         sum >> self.shift
+    }
+
+    /// The last samples, each times its weight. How many is known when this is built, so there is no loop.
+    fn sum<const COUNT: usize>(&self, before: &[i64]) -> i64 {
+        let last = |all: &[i64]| all.last_chunk::<COUNT>().copied().unwrap_or([0; COUNT]);
+        // Samples and weights are too small for more than 64 bits.
+        last(before)
+            .iter()
+            .zip(last(&self.all))
+            .fold(0i64, |sum, (sample, weight)| sum.wrapping_add(sample.wrapping_mul(weight)))
     }
 }
 
@@ -61,7 +73,7 @@ impl Weights {
 pub(super) fn candidates(signal: &[i64]) -> Vec<Weights> {
     let alike = alike(signal);
     // What does not change, and what goes on as it did.
-    let mut found = vec![Weights::new(vec![1], 0), Weights::new(vec![2, -1], 0)];
+    let mut found = vec![Weights::new(&[1], 0), Weights::new(&[2, -1], 0)];
     if alike[0] > 0.0 {
         found.extend(grown(&alike).iter().filter_map(|weights| rounded(weights)));
     }
@@ -119,8 +131,8 @@ fn rounded(weights: &[f64]) -> Option<Weights> {
     let largest = weights.iter().fold(0.0f64, |most, weight| most.max(weight.abs()));
     let scale = |shift: u32| f64::from(1 << shift);
     let shift = (0..=SHIFT_MAX).rev().find(|&shift| largest * scale(shift) < most)?;
-    let all = weights.iter().map(|weight| (weight * scale(shift)).round() as i64).collect();
-    Some(Weights::new(all, shift))
+    let all: Vec<_> = weights.iter().map(|weight| (weight * scale(shift)).round() as i64).collect();
+    Some(Weights::new(&all, shift))
 }
 
 #[cfg(test)]
