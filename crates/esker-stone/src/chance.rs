@@ -20,13 +20,17 @@ const QUICK: Setting = Setting::new(Codec::Lz4, 1);
 pub fn is_even(bytes: &[u8], (most, of): (u64, u64)) -> bool {
     let len = bytes.len() as u64;
     let mut counts = [[0; 256]; 4];
-    // More bytes make no fewer equal ones, so most text is known by half of it.
-    let (first, rest) = bytes.split_at(bytes.len() / 8 * 4);
-    [first, rest].into_iter().all(|part| {
+    let mut done = 0;
+    // What is left has as many equal ones as chance has, at least, so most text is known by its first quarter.
+    let (first, rest) = bytes.split_at(bytes.len() / 16 * 4);
+    let (second, rest) = rest.split_at(first.len());
+    [first, second, rest].into_iter().all(|part| {
         count(part, &mut counts);
+        done += part.len() as u64;
         let all = (0..256).map(|byte| counts.iter().map(|counts| u64::from(counts[byte])).sum());
         let pairs: u64 = all.map(|count: u64| count * count.saturating_sub(1)).sum();
-        pairs * 256 * of <= len * len.saturating_sub(1) * most
+        let left = len * len.saturating_sub(1) - done * done.saturating_sub(1);
+        (pairs * 256 + left) * of <= len * len.saturating_sub(1) * most
     })
 }
 
