@@ -32,7 +32,7 @@ use crate::volume::Volume;
 
 /// Bytes that are moved together at least: a part has a head, and ends with a unit. Of a segment that is short it is
 /// no more than this part.
-const LEAST: (u64, u64) = (256 << 10, 4);
+const LEAST: (u64, u64) = (512 << 10, 2);
 /// Bytes that are moved before a commit at most, for each that was written since the last time; besides, twice the
 /// least.
 const MOST: u64 = 8;

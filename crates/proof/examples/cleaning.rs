@@ -15,6 +15,13 @@ const PASSES: usize = 8;
 const NOTHING: u32 = u32::MAX;
 /// Of each log of the user's: itself, what was moved once, and what was more often.
 const GENERATIONS: usize = 3;
+/// One part of so many of the blocks is what most writes go to, where they do not go to all alike.
+const HOT: usize = 5;
+/// How many live, in hundredths of all there is room for. What is 80 and 90 % of what files can have in a volume is 79
+/// and 88 of what its segments take of blocks.
+const LIVE: [usize; 4] = [79, 80, 88, 90];
+/// How many segments stay free: as few as the logs need, and as many as do in a volume.
+const KEPT: [usize; 2] = [LOGS, 14];
 /// Logs that are written side by side, at most.
 const LOGS: usize = 2 * GENERATIONS;
 
@@ -27,18 +34,24 @@ enum Rule {
     Emptiest,
     /// What a volume does: dead blocks times age, for what it takes; what was moved once or more often apart.
     Here,
+    /// The same, but apart is what was not written over for a pass when it is moved.
+    Since,
     /// The same, and what was not written over for a pass has a log of its own.
     Second,
-    /// The same, and somebody knows beforehand what will be written over often.
+    /// One log, and somebody knows of what is moved whether it will be written over often.
+    MovedOracle,
+    /// Two, and somebody knows that beforehand of all.
     Oracle,
 }
 
-const RULES: [(Rule, &str); 5] = [
+const RULES: [(Rule, &str); 7] = [
     (Rule::Age, "in order of age"),
     (Rule::Emptiest, "the emptiest"),
     (Rule::Here, "as here"),
+    (Rule::Since, "apart by when it was written"),
     (Rule::Second, "as here, two logs"),
-    (Rule::Oracle, "as here, told what is hot"),
+    (Rule::MovedOracle, "told what is hot, moved"),
+    (Rule::Oracle, "told what is hot, two logs"),
 ];
 
 #[derive(Clone)]
@@ -95,6 +108,17 @@ impl Flash {
         }
     }
 
+    /// The log that takes what is moved from a segment of this one.
+    fn log_of_moved(&self, block: u32, from: usize) -> usize {
+        let (since, all) = (self.user - self.places[block as usize].2, self.places.len());
+        match self.rule {
+            Rule::Age | Rule::Emptiest => 0,
+            Rule::Since => 1 + usize::from(since >= all as u64),
+            Rule::MovedOracle => 1 + usize::from(block as usize >= all / HOT),
+            _ => from / GENERATIONS * GENERATIONS + (from % GENERATIONS + 1).min(GENERATIONS - 1),
+        }
+    }
+
     fn write(&mut self, block: u32, is_hot: bool) {
         while self.free.len() <= self.kept {
             self.empty_one();
@@ -145,17 +169,11 @@ impl Flash {
         let least = |at: &usize| self.rule == Rule::Age || self.segments[*at].live < BLOCKS;
         let victim = (0..SEGMENTS).filter(is_full).filter(least);
         let at = victim.max_by_key(|&at| self.worth(&self.segments[at])).expect("some are full");
-        let to = match self.rule {
-            Rule::Age | Rule::Emptiest => 0,
-            _ => {
-                let (log, old) = (self.segments[at].log, GENERATIONS - 1);
-                log / GENERATIONS * GENERATIONS + (log % GENERATIONS + 1).min(old)
-            }
-        };
+        let from = self.segments[at].log;
         let live: Vec<_> =
             self.segments[at].blocks.iter().copied().filter(|&own| own != NOTHING).collect();
         self.moved += live.len() as u64;
-        live.into_iter().for_each(|block| self.put(block, to));
+        live.into_iter().for_each(|block| self.put(block, self.log_of_moved(block, from)));
         self.segments[at].blocks.clear();
         // Nothing goes to it as long as it is free.
         self.open.iter_mut().filter(|open| **open == Some(at)).for_each(|open| *open = None);
@@ -172,8 +190,8 @@ fn cost(rule: Rule, percent: usize, kept: usize, skewed: bool) -> f64 {
             flash.moved = 0;
         }
         for _ in 0..live {
-            let is_hot = skewed && chance.below(5) > 0;
-            let hot = (live / 5) as u64;
+            let is_hot = skewed && chance.below(HOT as u64) > 0;
+            let hot = (live / HOT) as u64;
             let block = match (skewed, is_hot) {
                 (false, _) => chance.below(live as u64),
                 (true, true) => chance.below(hot),
@@ -190,15 +208,14 @@ fn main() {
     println!("blocks written for each of the user's in the last time");
     for skewed in [false, true] {
         let spread = if skewed { "four fifths of the writes to a fifth" } else { "uniform" };
-        for kept in [LOGS, 22] {
+        for kept in KEPT {
             println!("\n{spread}; {kept} segments stay free");
-            let live = [75, 80, 85, 90];
-            print!("{:26}", "live, %");
-            live.iter().for_each(|percent| print!("{percent:>7}"));
+            print!("{:30}", "live, %");
+            LIVE.iter().for_each(|percent| print!("{percent:>7}"));
             println!();
             for (rule, name) in RULES {
-                print!("{name:26}");
-                live.iter()
+                print!("{name:30}");
+                LIVE.iter()
                     .for_each(|&percent| print!("{:7.2}", cost(rule, percent, kept, skewed)));
                 println!();
             }
