@@ -37,6 +37,7 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_sendto,
     libc::SYS_recvfrom,
     libc::SYS_ppoll,
+    libc::SYS_epoll_pwait,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
     // A ring may only do what it was restricted to when it was made.

@@ -1,13 +1,14 @@
 //! The classic transport: one read(2) per request and one write(2) per answer on `/dev/fuse`.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use esker::Ino;
 use esker_host::release;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -21,6 +22,9 @@ use crate::wire::{
 
 /// The offset that stands for no bytes at all in a notification about an inode.
 const ATTRIBUTES_ONLY: i64 = -1;
+/// So many messages in a row that need no more than is kept say as much as a quiet while, which each of them would be
+/// waited for.
+const SMALL_MAX: usize = 64;
 const QUIET: Timespec = Timespec { tv_sec: QUIET_SECONDS as i64, tv_nsec: 0 };
 /// Where the kernel offers FUSE.
 pub const PATH: &str = "/dev/fuse";
@@ -112,22 +116,40 @@ pub struct DeviceChannel {
     answer: Vec<u8>,
     /// More of them has been in use than is to be kept.
     full: bool,
+    /// Messages since then that needed no more.
+    small: usize,
+    /// Where it waits for what comes while they are.
+    next: Option<OwnedFd>,
 }
 
 impl DeviceChannel {
     fn new(fd: Arc<Link>) -> Self {
         Self {
+            // Without it buffers stay as they are.
+            next: one_by_one(&fd).ok(),
             fd,
             request: vec![0; REQUEST_LEN_MAX],
             request_len: 0,
             answer: vec![0; OutHeader::SIZE + DATA_LEN_MAX],
             full: false,
+            small: 0,
+        }
+    }
+
+    /// So much of a buffer was.
+    const fn used(&mut self, len: usize) {
+        if len > KEPT {
+            (self.full, self.small) = (true, 0);
+        } else {
+            self.small = self.small.saturating_add(1);
         }
     }
 
     /// Whether nothing comes for a while.
     fn is_quiet(&self) -> bool {
-        poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&QUIET)) == Ok(0)
+        let mut found = [MaybeUninit::uninit()];
+        let Some(next) = &self.next else { return false };
+        epoll::wait(next, &mut found, Some(&QUIET)).is_ok_and(|(some, _)| some.is_empty())
     }
 }
 
@@ -135,7 +157,7 @@ impl Channel for DeviceChannel {
     type Outlet = DeviceOutlet;
 
     fn receive(&mut self) -> io::Result<bool> {
-        if self.full && self.is_quiet() {
+        if self.full && (self.small >= SMALL_MAX || self.is_quiet()) {
             release(&mut self.request[KEPT..]);
             release(&mut self.answer[KEPT..]);
             self.full = false;
@@ -145,7 +167,7 @@ impl Channel for DeviceChannel {
                 Ok(0) | Err(Errno::NODEV | Errno::CONNABORTED) => return Ok(false),
                 Ok(len) => {
                     self.request_len = len;
-                    self.full |= len > KEPT;
+                    self.used(len);
                     return Ok(true);
                 }
                 // ENOENT: whoever asked was interrupted before we read.
@@ -160,7 +182,7 @@ impl Channel for DeviceChannel {
     }
 
     fn send(&mut self, header: &OutHeader) -> io::Result<()> {
-        self.full |= header.len as usize > KEPT;
+        self.used(header.len as usize);
         self.answer[..OutHeader::SIZE].copy_from_slice(&header.encode());
         write(&self.fd, &[&self.answer[..header.len as usize]])
     }
@@ -227,6 +249,15 @@ fn write<const PARTS: usize>(fd: &Link, parts: &[&[u8]; PARTS]) -> io::Result<()
             Err(errno) => return Err(errno.into()),
         }
     }
+}
+
+/// Tells that something comes, each time one of the workers that wait: poll(2) would wake all of them, each of which
+/// then wants the kernel's lock of what comes.
+fn one_by_one(fd: &Link) -> rustix::io::Result<OwnedFd> {
+    let next = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
+    epoll::add(&next, fd, epoll::EventData::new_u64(0), flags)?;
+    Ok(next)
 }
 
 /// Opens the device anew, for the same file system.
