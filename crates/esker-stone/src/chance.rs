@@ -18,7 +18,8 @@ const QUICK: Setting = Setting::new(Codec::Lz4, 1);
 /// Whether all bytes are about as frequent: that two are equal is at most `most / of` times as likely as by chance.
 #[must_use]
 pub fn is_even(bytes: &[u8], (most, of): (u64, u64)) -> bool {
-    let len = bytes.len() as u64;
+    let pairs = |count: u64| count * count.saturating_sub(1);
+    let all = pairs(bytes.len() as u64);
     let mut counts = [[0; 256]; 4];
     let mut done = 0;
     // What is left has as many equal ones as chance has, at least, so most text is known by its first quarter.
@@ -27,10 +28,9 @@ pub fn is_even(bytes: &[u8], (most, of): (u64, u64)) -> bool {
     [first, second, rest].into_iter().all(|part| {
         count(part, &mut counts);
         done += part.len() as u64;
-        let all = (0..256).map(|byte| counts.iter().map(|counts| u64::from(counts[byte])).sum());
-        let pairs: u64 = all.map(|count: u64| count * count.saturating_sub(1)).sum();
-        let left = len * len.saturating_sub(1) - done * done.saturating_sub(1);
-        (pairs * 256 + left) * of <= len * len.saturating_sub(1) * most
+        let each = (0..256).map(|byte| counts.iter().map(|counts| u64::from(counts[byte])).sum());
+        let equal: u64 = each.map(pairs).sum();
+        (equal * 256 + all - pairs(done)) * of <= all * most
     })
 }
 

@@ -36,11 +36,11 @@ enum Rule {
     Here,
     /// The same, but apart is what was not written over for a pass when it is moved.
     Since,
-    /// The same, and what was not written over for a pass has a log of its own.
+    /// As a volume does, and what was not written over for a pass has a log of its own.
     Second,
-    /// One log, and somebody knows of what is moved whether it will be written over often.
+    /// As a volume does, but somebody knows of what is moved whether it will be written over often.
     MovedOracle,
-    /// Two, and somebody knows that beforehand of all.
+    /// With two logs, and somebody knows that of all beforehand.
     Oracle,
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: no page holds a non-zero byte at or behind `size`, so growing needs no clearing.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use esker::Span;
@@ -32,32 +33,20 @@ impl Content {
     /// Bytes from `at`; how many there were.
     pub fn read(&self, at: u64, target: &mut [u8]) -> usize {
         let len = self.size.saturating_sub(at).min(target.len() as u64) as usize;
-        let mut done = 0;
-        while done < len {
-            let place = at + done as u64;
-            let within = (place % PAGE) as usize;
-            let part = (len - done).min(PAGE as usize - within);
-            let own = &mut target[done..done + part];
-            match self.pages.get(&(place / PAGE)) {
-                Some(page) => own.copy_from_slice(&page[within..within + part]),
-                None => own.fill(0),
+        for (number, within, part) in touched(at, len) {
+            match self.pages.get(&number) {
+                Some(page) => target[part].copy_from_slice(&page[within]),
+                None => target[part].fill(0),
             }
-            done += part;
         }
         len
     }
 
     /// Puts bytes at `at`; `size` rises if they end behind it.
     pub fn write(&mut self, at: u64, source: &[u8]) {
-        let mut done = 0;
-        while done < source.len() {
-            let place = at + done as u64;
-            let within = (place % PAGE) as usize;
-            let part = (source.len() - done).min(PAGE as usize - within);
-            let page =
-                self.pages.entry(place / PAGE).or_insert_with(|| Arc::new([0; PAGE as usize]));
-            Arc::make_mut(page)[within..within + part].copy_from_slice(&source[done..done + part]);
-            done += part;
+        for (number, within, part) in touched(at, source.len()) {
+            let page = self.pages.entry(number).or_insert_with(|| Arc::new([0; PAGE as usize]));
+            Arc::make_mut(page)[within].copy_from_slice(&source[part]);
         }
         if !source.is_empty() {
             self.size = self.size.max(at + source.len() as u64);
@@ -125,6 +114,18 @@ impl Content {
             }
         }
     }
+}
+
+/// The pages that so many bytes from `at` on touch: which, what of it, and which of the bytes.
+fn touched(at: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let place = at + done as u64;
+        let (begin, within) = (done, (place % PAGE) as usize);
+        let part = (len - done).min(PAGE as usize - within);
+        done += part;
+        (part > 0).then_some((place / PAGE, within..within + part, begin..done))
+    })
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ const ZEROS_MAX: u32 = 24;
 const OWN_BITS: u32 = 40;
 /// The largest number that has a code.
 pub(super) const NUMBER_MAX: u64 = (1 << OWN_BITS) - 1;
+/// Bits that are written together.
+const AT_ONCE: u32 = 32;
 
 /// Bytes that are written bit by bit.
 pub(super) struct Writer<'a> {
@@ -21,9 +23,6 @@ pub(super) struct Writer<'a> {
     /// Bits of `open`, fewer than [`AT_ONCE`] between calls.
     count: u32,
 }
-
-/// Bits that are written together.
-const AT_ONCE: u32 = 32;
 
 impl<'a> Writer<'a> {
     pub fn new(bytes: &'a mut Vec<u8>) -> Self {
