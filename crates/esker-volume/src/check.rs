@@ -356,7 +356,7 @@ impl<'a, D: Device> Checking<'a, D> {
                         self.findings.push(Finding::Kept(block));
                     }
                 }
-                Ok(row) if row.bytes == bytes && bytes > 0 => {}
+                Ok(row) if row.unnamed_since().is_none() && row.named() == bytes && bytes > 0 => {}
                 _ => self.findings.push(Finding::References(block)),
             }
             let read = match all {
@@ -380,7 +380,7 @@ impl<'a, D: Device> Checking<'a, D> {
             if let Ok((segment, _)) = self.stack.whereabouts(block, &row)
                 && !row.is_lost()
             {
-                add(segment, u64::from(row.stored));
+                add(segment, self.stack.refs(block).map_or(0, |refs| refs.needed(row.stored)));
             }
         }
         for table in self.stack.state.tables.iter().chain(&self.stack.state.kept) {

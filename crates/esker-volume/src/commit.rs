@@ -4,6 +4,7 @@
 //! Above: homes, as a [`Source`]. Below: `log`, `stack`. Invariant: readers see a commit whole and safe, or
 //! not at all; a source is asked again from its beginning when a segment or a barrier fails.
 
+mod again;
 mod blocks;
 mod resembling;
 mod share;
@@ -124,8 +125,6 @@ pub trait Sink {
 
 /// Bytes that have a block of their own where they are written over others.
 const APART: usize = 4 << 10;
-/// Bytes that are written over others, of so many or fewer at a time, are written here and there.
-const SCATTERED: usize = 64 << 10;
 /// Bytes that a row of a block takes in a page, at most.
 const BLOCK_ROW_LEN: usize = 128;
 /// Bytes that the group around such rows takes, at most.
@@ -150,6 +149,8 @@ struct Writer<'a, D> {
     delta: Delta,
     runs: BTreeMap<Ino, Vec<Run>>,
     refs: BTreeMap<BlockName, i64>,
+    /// Blocks that new ones differ from.
+    bases: BTreeSet<BlockName>,
     lives: BTreeMap<u64, i64>,
     /// Plain bytes of deltas that came, less those of deltas that went.
     deltas: i64,
@@ -232,7 +233,6 @@ impl<D: Device> Sink for Writer<'_, D> {
             if !hash.is_some_and(|hash| self.share_equal(hash, (ino, start), own)) {
                 if apart && replaced {
                     self.open.over = true;
-                    self.open.scattered = bytes.len() <= SCATTERED && self.room < Room::Full;
                     self.open.near = self.near(ino, start, own.len());
                 }
                 self.append((ino, start), own, hash)?;
@@ -286,10 +286,16 @@ impl<D: Device> Sink for Writer<'_, D> {
     fn carry(&mut self, block: BlockName, inside: bool) -> Result<bool> {
         self.end_blocks()?;
         let stack = self.volume.stack(self.state);
-        let row = stack.block_row(block)?;
-        let stored = row.stored as usize;
-        if inside && stored > self.left(usize::MAX, stored) {
+        let (row, refs) = (stack.block_row(block)?, stack.refs(block)?);
+        let needed = refs.needed(row.stored);
+        if inside && needed as usize > self.left(usize::MAX, needed as usize) {
             return Ok(false);
+        }
+        if refs.is_in_pieces() {
+            if let Some((ino, runs)) = stack.left_of(block, &row)? {
+                return self.tell_runs(block, ino, &runs).map(|()| true);
+            }
+            self.delta.refs.push(refs.whole());
         }
         let stored = stack.stored_block(block, &row)?;
         let (from, _) = stack.whereabouts(block, &row)?;
@@ -299,7 +305,7 @@ impl<D: Device> Sink for Writer<'_, D> {
         self.volume.counts.add(Count::Moved, stored.len() as u64);
         self.part.extend_from_slice(&stored);
         self.delta.moves.push(Move { block, count: 1, to, shift });
-        *self.lives.entry(from).or_default() -= stored.len() as i64;
+        *self.lives.entry(from).or_default() -= needed.cast_signed();
         *self.lives.entry(to).or_default() += stored.len() as i64;
         Ok(true)
     }
@@ -602,6 +608,7 @@ impl<D: Device> Volume<D> {
             delta: Delta::default(),
             runs: BTreeMap::new(),
             refs: BTreeMap::new(),
+            bases: BTreeSet::new(),
             lives: BTreeMap::new(),
             deltas: 0,
             deltas_max: self.deltas_max(&state),
@@ -616,7 +623,7 @@ impl<D: Device> Volume<D> {
             parts: 0,
             failed: false,
         };
-        let told = source.tell(&mut writer).and_then(|()| writer.make_whole());
+        let told = source.tell(&mut writer).and_then(|()| writer.tell_again());
         let done = told.and_then(|()| writer.finish());
         let failed = writer.failed;
         if done.is_ok() {

@@ -13,7 +13,8 @@ use esker_stone::rows::extents::{BlockName, Place};
 use crate::base::is_based;
 use crate::device::Device;
 use crate::error::Result;
-use crate::limits::{CUT, INLINE_LEN};
+use crate::left::is_in_one;
+use crate::limits::INLINE_LEN;
 use crate::stack::Stack;
 use crate::volume::Volume;
 
@@ -22,8 +23,6 @@ const RUNS_MAX: usize = 64;
 
 /// Of all that can be used one part of so many is little.
 const LITTLE: u64 = 16;
-/// One of so many is no longer much.
-const SOME: u64 = 4;
 /// And one of so many is nothing.
 const NOTHING: u64 = 64;
 /// How often what is folded may reach into further blocks.
@@ -34,12 +33,10 @@ const WIDENINGS_MAX: usize = 8;
 pub(crate) enum Room {
     /// Nothing.
     Ample,
-    /// Blocks that are not compressed and could be in pieces: once, and early, for near the end each of them would keep
-    /// what is gone of it, and so many cannot be folded at once then.
-    Scanty,
     /// Whatever frees a block.
     Tight,
-    /// The same; and nothing is laid down in pieces, whose rows would take more than the block that they replace.
+    /// The same; and blocks that count for what is left of them, since rows of its pieces would take more than they
+    /// give.
     Full,
 }
 
@@ -48,9 +45,6 @@ pub(crate) enum Room {
 struct Fold {
     first: u64,
     last: u64,
-    /// Only what the block still has of it, and not what has other blocks already: the block is not compressed, and so
-    /// loses nothing in pieces.
-    left: bool,
 }
 
 /// What a stretch of a file has of blocks.
@@ -125,31 +119,10 @@ impl<D: Device> Stack<'_, D> {
         let alone = own(&all) == self.refs(place.block)?.named();
         // What a snapshot needs is not free by that.
         let frees = !self.state.needs_now(place.block);
-        let in_one = row.is_plain() && plain > CUT as u64;
-        let worth = match room {
-            Room::Ample => false,
-            Room::Scanty => in_one,
-            Room::Tight | Room::Full => true,
-        };
+        let by_pieces = is_in_one(&row) && self.volume.has_pieces() && room < Room::Full;
+        let little = !by_pieces && frees && (room > Room::Ample || left * 2 <= plain);
         let many = all.runs >= RUNS_MAX;
-        let little = (frees && (worth || left * 2 <= plain)) || many;
-        let fold = Fold { first, last, left: in_one && !many && room < Room::Tight };
-        Ok((alone && left > 0 && little).then_some(fold))
-    }
-
-    /// Runs of a stretch that have blocks which are not compressed and could be in pieces.
-    fn in_one(&self, ino: Ino, from: u64, to: u64) -> Result<Vec<(u64, u64)>> {
-        let mut found = Vec::new();
-        self.each_run(ino, (from, to), |at, end, place| {
-            if let Some(place) = place.filter(|place| !is_based(place.block)) {
-                let row = self.block_row(place.block)?;
-                if row.is_plain() && row.plain as usize > CUT {
-                    found.push((at, end));
-                }
-            }
-            Ok(())
-        })?;
-        Ok(found)
+        Ok((alone && left > 0 && (little || many)).then_some(Fold { first, last }))
     }
 
     /// What is best written together with the bytes of a file from `from` to `to`, beside them.
@@ -161,23 +134,18 @@ impl<D: Device> Stack<'_, D> {
     ) -> Result<Vec<(u64, u64)>> {
         let fold = self.fold(ino, (from, to), room)?;
         let sides = [(fold.first, from), (to, fold.last)];
-        let sides = sides.into_iter().filter(|(start, end)| start < end);
-        if !fold.left {
-            return Ok(sides.collect());
-        }
-        let runs = sides.map(|(start, end)| self.in_one(ino, start, end));
-        Ok(runs.collect::<Result<Vec<_>>>()?.concat())
+        Ok(sides.into_iter().filter(|(start, end)| start < end).collect())
     }
 
     /// What is best written again when the bytes of a file from `from` to `to` are, which is before its end.
     fn fold(&self, ino: Ino, (from, to): (u64, u64), room: Room) -> Result<Fold> {
-        let mut all = Fold { first: from, last: to, left: true };
+        let mut all = Fold { first: from, last: to };
         for _ in 0..if room >= Room::Tight { WIDENINGS_MAX } else { 1 } {
             let before = (all.first, all.last);
             for edge in [before.0, before.1.saturating_sub(1)] {
                 if let Some(one) = self.folded(ino, edge, before, room)? {
                     let (first, last) = (all.first.min(one.first), all.last.max(one.last));
-                    all = Fold { first, last, left: all.left && one.left };
+                    all = Fold { first, last };
                 }
             }
             if (all.first, all.last) == before {
@@ -197,8 +165,6 @@ impl<D: Device> Volume<D> {
             Room::Full
         } else if self.room() < 4 * self.shape.segment_room || left < total / LITTLE {
             Room::Tight
-        } else if left < total / SOME {
-            Room::Scanty
         } else {
             Room::Ample
         }
@@ -220,16 +186,17 @@ impl<D: Device> Volume<D> {
         if row.attr.size <= INLINE_LEN {
             return Ok(true);
         }
-        let Fold { first, last, .. } = stack.fold(ino, (at, end), Room::Full)?;
+        let Fold { first, last } = stack.fold(ino, (at, end), Room::Full)?;
         let last = last.min(row.attr.size).max(end);
         if stack.held(ino, at, end)?.holes {
             return Ok(false);
         }
         let mut freed = 0;
         for (block, bytes) in stack.held(ino, first, last)?.bytes {
-            if stack.refs(block)?.named() == bytes && !state.needs_now(block) {
+            let refs = stack.refs(block)?;
+            if refs.named() == bytes && !state.needs_now(block) {
                 let row = stack.block_row(block)?;
-                freed += u64::from(row.stored);
+                freed += refs.needed(row.stored);
                 // What it alone differs from goes with it.
                 let base = row.base.filter(|&base| !state.needs_now(base));
                 if let Some(base) = base

@@ -60,6 +60,7 @@ mod known;
 mod lay;
 mod layer;
 mod leaf;
+mod left;
 pub mod limits;
 mod log;
 mod merge;

@@ -88,8 +88,10 @@ pub(crate) struct Moving {
     safe: Vec<Move>,
     /// How many of these the commit on its way tells of.
     told: usize,
-    /// Deltas that are not moved: the next commit writes them as a whole.
-    whole: Vec<BlockName>,
+    /// Blocks that are not moved: the next commit tells again what is left of them.
+    again: Vec<BlockName>,
+    /// Bytes of these.
+    again_len: u64,
     /// By the reason why.
     emptied: [Emptied; 2],
     /// Segments of which everything was moved that can be.
@@ -122,12 +124,14 @@ impl Moving {
     /// The commit is safe that says it.
     pub fn told(&mut self) {
         self.safe.drain(..std::mem::take(&mut self.told));
-        self.whole.clear();
+        self.again.clear();
+        // They took the place of what was moved.
+        self.written = self.written.saturating_sub(std::mem::take(&mut self.again_len));
     }
 
-    /// Deltas that the next commit is to write as a whole.
-    pub fn to_be_whole(&self) -> Vec<BlockName> {
-        self.whole.clone()
+    /// Blocks that the next commit is to tell again.
+    pub fn to_tell_again(&self) -> Vec<BlockName> {
+        self.again.clone()
     }
 
     /// Stretches that hold what nobody was told of yet, or will.
@@ -163,7 +167,7 @@ impl<D: Device> Volume<D> {
         for open in std::mem::take(&mut log.moving.open).into_iter().flatten() {
             self.leave(open.physical);
         }
-        log.moving.whole.clear();
+        (log.moving.again, log.moving.again_len) = (Vec::new(), 0);
         (log.moving.emptied, log.moving.done) = (<[Emptied; 2]>::default(), BTreeSet::new());
     }
 
@@ -291,12 +295,23 @@ impl<D: Device> Volume<D> {
         let state = self.state();
         let stack = self.stack(&state);
         let (mut part, mut rows) = (Buffer::from(&[0; PartHead::SIZE][..]), Vec::new());
-        let mut moved = 0;
+        let (mut moved, mut full, mut later) = (0, false, 0);
+        let room = self.room_to_tell_again();
         let queue = &mut log.moving.emptied[why as usize].queue;
         while moved < most {
             let Some(&block) = queue.front() else { break };
-            if let Some(len) = stack.to_be_whole(block, victim.segment.number) {
-                log.moving.whole.push(block);
+            if let Some(len) = stack.to_be_told_again(block, victim.segment.number) {
+                if log.moving.again_len + len > room {
+                    // What can be moved meanwhile is.
+                    later += 1;
+                    if later > queue.len() {
+                        break;
+                    }
+                    queue.rotate_left(1);
+                    continue;
+                }
+                log.moving.again.push(block);
+                log.moving.again_len += len;
                 queue.pop_front();
                 moved += len;
                 continue;
@@ -306,6 +321,7 @@ impl<D: Device> Volume<D> {
                 let more = stored.bytes.len() + GROUP_LEN + (rows.len() + 1) * ROW_LEN;
                 let len = self.padded(part.len() + more);
                 if len > PART_LEN as u64 || open.at + len > self.shape.segment_room {
+                    full = true;
                     break;
                 }
                 let at = open.at + part.len() as u64;
@@ -317,16 +333,22 @@ impl<D: Device> Volume<D> {
             queue.pop_front();
         }
         if rows.is_empty() {
-            if !queue.is_empty() && moved == 0 {
+            let none = moved == 0 && !queue.is_empty();
+            if none && full {
                 // There is no room left in it.
                 log.moving.open[victim.to] = None;
                 self.leave(open.physical);
             }
-            return Ok(moved);
+            return if none && !full { Err(Error::NoSpace) } else { Ok(moved) };
         }
         self.put_moved(log, (&mut open, stream), part, rows)?;
         log.moving.open[victim.to] = Some(open);
         Ok(moved)
+    }
+
+    /// Bytes that the next commit may tell again beside what was admitted, which must still fit.
+    fn room_to_tell_again(&self) -> u64 {
+        self.room().saturating_sub(self.waiting.load(Ordering::Acquire))
     }
 
     /// Writes a part of blocks that were moved, with rows that say where they are.
@@ -416,8 +438,7 @@ impl<D: Device> Volume<D> {
         for &block in &born {
             let row = stack.block_row(block)?;
             let here = stack.whereabouts(block, &row)?.0 == segment.number;
-            let needed = here && stack.refs(block)?.bytes > 0;
-            bytes += if needed { u64::from(row.stored) } else { 0 };
+            bytes += if here { stack.refs(block)?.needed(row.stored) } else { 0 };
         }
         if bytes >= segment.live {
             return Ok(born);
@@ -491,12 +512,19 @@ impl<D: Device> Stack<'_, D> {
         Some(Lying { bytes: self.stored_block(block, &row).ok()?, at: row.at })
     }
 
-    /// Plain bytes of a delta that lies in this segment and that can be written as a whole in its place.
-    fn to_be_whole(&self, block: BlockName, segment: u64) -> Option<u64> {
-        let row = self.block_row(block).ok().filter(|row| row.base.is_some())?;
-        self.owned(block, &row).ok()??;
+    /// How many bytes are written in its place if a block that lies in this segment is told again: a delta, as a
+    /// whole, or what is left of another.
+    fn to_be_told_again(&self, block: BlockName, segment: u64) -> Option<u64> {
+        let row = self.block_row(block).ok()?;
+        let len = match row.base {
+            Some(_) => self.owned(block, &row).ok()??.1.len,
+            None if self.refs(block).ok()?.is_in_pieces() => {
+                self.left_of(block, &row).ok()??.1.iter().map(|run| run.len).sum()
+            }
+            None => return None,
+        };
         let (here, _) = self.whereabouts(block, &row).ok()?;
-        (here == segment).then_some(row.plain.into())
+        (here == segment).then_some(len)
     }
 
     /// Blocks that were first laid down in a segment.

@@ -16,7 +16,7 @@ use crate::limits::{
 };
 use crate::recovery::{newest, open};
 use crate::rows::Numbers;
-use crate::superblock::{DELTAS, PAGES, Superblock};
+use crate::superblock::{DELTAS, PAGES, PIECES, Superblock};
 use crate::volume::{Options, Volume};
 
 /// What a new volume is like.
@@ -135,7 +135,9 @@ fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
         segment_len,
         segment_room,
         unit: geometry.unit,
-        incompatible: DELTAS | if begins_at_pages(geometry.unit, &geometry) { PAGES } else { 0 },
+        incompatible: DELTAS
+            | PIECES
+            | if begins_at_pages(geometry.unit, &geometry) { PAGES } else { 0 },
         block_len: making.block_len,
         codec: making.setting.codec.number().into(),
         level: making.setting.level.cast_unsigned(),

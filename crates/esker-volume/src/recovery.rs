@@ -382,8 +382,7 @@ fn root_of(device: &impl Device, superblock: &Superblock) -> Result<(State, Segm
     if state.snapshots.last().is_some_and(|row| row.sequence > superblock.sequence) {
         return Err(Damage::Snapshots.into());
     }
-    let live = segments.live(page.segment) + u64::from(page.stored);
-    segments.set_live(page.segment, live)?;
+    segments.change_live(page.segment, page.stored.into())?;
     Ok((state, segments))
 }
 

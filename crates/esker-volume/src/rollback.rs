@@ -26,7 +26,7 @@ use crate::merge::{Bounds, Fresh, Row, leaves, rows};
 use crate::recent::{Recent, runs};
 use crate::room::{NEVER, SPARE};
 use crate::rows::{Numbers, Refs};
-use crate::settle::{Settling, Step, range};
+use crate::settle::{Lives, Settling, Step, range};
 use crate::snapshots::{SnapshotError, is_shared, place};
 use crate::stack::{Stack, State};
 use crate::volume::Volume;
@@ -113,8 +113,9 @@ impl<'a, D: Device> Back<'a, D> {
         apart(stack.state, others).try_for_each(|table| stack.leaves(table, &mut add))
     }
 
-    /// References with names in a range, as they are to be, where they are others.
-    fn refs(&self, range: &Bounds<BlockName>) -> Result<Recent> {
+    /// References with names in a range, as they are to be, where they are others; and what is needed more of segments
+    /// for that.
+    fn refs(&self, range: &Bounds<BlockName>, lives: &mut Lives) -> Result<Recent> {
         let mut changes = BTreeMap::new();
         self.count((&self.now, &self.there, -1), range, &mut changes)?;
         self.count((&self.then, &self.here, 1), range, &mut changes)?;
@@ -124,9 +125,19 @@ impl<'a, D: Device> Back<'a, D> {
             let bytes = known.named().checked_add_signed(change).ok_or(Damage::Block)?;
             // What no file names goes later, if no snapshot needs it.
             let gone = bytes == 0 && known.unnamed_since().is_none();
-            let new = if gone { Refs::kept(block, self.since) } else { Refs { block, bytes } };
+            let named = match known.is_never_in_pieces() {
+                true => Refs { block, bytes }.never_in_pieces(),
+                false => Refs { block, bytes },
+            };
+            let new = if gone { Refs::kept(block, self.since) } else { named };
             if known.bytes == 0 || (bytes == 0 && !gone) || new.named() != bytes {
                 return Err(Damage::Block.into());
+            }
+            if known.is_in_pieces() {
+                let row = self.now.block_row(block)?;
+                let (segment, _) = self.now.whereabouts(block, &row)?;
+                let [old, new] = [known, new].map(|refs| refs.needed(row.stored).cast_signed());
+                *lives.entry(segment).or_default() += new - old;
             }
             if known.bytes != new.bytes {
                 came.refs.insert(block, new.bytes);
@@ -184,10 +195,10 @@ impl<D: Device> Settling<'_, D> {
         self.tree_back(back, tree, &mut step.tables)?;
         let mut first = edge.unwrap_or(0);
         if !same {
-            self.edge_back(back, &mut step.tables)?;
+            self.edge_back(back, &mut step)?;
             first = edge.map_or(0, |edge| edge + 1);
         }
-        self.index_back(back, first, &mut step.tables)?;
+        self.index_back(back, first, &mut step)?;
         let stay: Places = step.tables.iter().map(place).collect();
         for table in now.tables.iter().filter(|table| !stay.contains(&place(table))) {
             step.shared.replaced(table, &mut step.old);
@@ -238,7 +249,7 @@ impl<D: Device> Settling<'_, D> {
 
     /// The table at the edge: what the one of then has of the tree, unless it is still there, and what the one of now
     /// has of blocks.
-    fn edge_back(&mut self, back: &Back<'_, D>, to: &mut Vec<TableRow>) -> Result<()> {
+    fn edge_back(&mut self, back: &Back<'_, D>, step: &mut Step) -> Result<()> {
         let then = back.then.state;
         let edge = Back::<D>::edge(then).and_then(|at| then.tables.get(at));
         let mut all = match edge {
@@ -251,12 +262,12 @@ impl<D: Device> Settling<'_, D> {
         let Some(at) = Back::<D>::edge(back.now.state) else { return Ok(()) };
         let keys = range(back.now.state, at);
         let came = match keys.blocks(kind::REFS) {
-            Some(bounds) => back.refs(&bounds)?,
+            Some(bounds) => back.refs(&bounds, &mut step.lives)?,
             None => Recent::default(),
         };
         let measure = self.volume.writing().measure();
         let mut waiting = leaves(Fresh::new(&came).over(all, &keys)?, measure);
-        self.tables(&mut waiting, true, to)
+        self.tables(&mut waiting, true, &mut step.tables)
     }
 
     /// The tables of blocks from one on.
@@ -264,7 +275,7 @@ impl<D: Device> Settling<'_, D> {
         &mut self,
         back: &Back<'_, D>,
         first: usize,
-        to: &mut Vec<TableRow>,
+        Step { tables: to, lives, .. }: &mut Step,
     ) -> Result<()> {
         let now = back.now.state;
         let most = (self.volume.recent_len / COUNT_LEN) as u64;
@@ -277,7 +288,8 @@ impl<D: Device> Settling<'_, D> {
                 end += 1;
             }
             let keys = crate::merge::Range { to: range(now, end - 1).to, ..range(now, at) };
-            let came = keys.blocks(kind::REFS).map(|bounds| back.refs(&bounds)).transpose()?;
+            let bounds = keys.blocks(kind::REFS);
+            let came = bounds.map(|bounds| back.refs(&bounds, lives)).transpose()?;
             let came = came.unwrap_or_default();
             for table in at..end {
                 if Fresh::new(&came).touches(&range(now, table)) {

@@ -20,14 +20,19 @@ fn short(number: u64) -> Result<u32> {
 pub struct Refs {
     /// The block.
     pub block: BlockName,
-    /// 0: the block is gone. From 2^63 on: see [`Refs::unnamed_since`].
+    /// 0: the block is gone. From 2^63 on: see [`Refs::unnamed_since`]; else, bit 62: see [`Refs::in_pieces`], and bit
+    /// 61: see [`Refs::never_in_pieces`].
     pub bytes: u64,
 }
 
 /// From here on a number of references is none, but says when the last one went.
 const KEPT: u64 = 1 << 63;
+/// What is added to a number of references where a segment is needed for so many bytes of the block, and no more.
+const IN_PIECES: u64 = 1 << 62;
+/// What is added where that is not to be.
+const NEVER_IN_PIECES: u64 = 1 << 61;
 /// More bytes of files never name a block.
-pub(crate) const NAMED_MAX: u64 = KEPT - 1;
+pub(crate) const NAMED_MAX: u64 = NEVER_IN_PIECES - 1;
 
 impl Refs {
     /// Of a block that no file names any more since this commit, and that a snapshot needs.
@@ -39,7 +44,47 @@ impl Refs {
     /// How many bytes of files name it.
     #[must_use]
     pub const fn named(&self) -> u64 {
-        if self.bytes < KEPT { self.bytes } else { 0 }
+        if self.bytes < KEPT { self.bytes & NAMED_MAX } else { 0 }
+    }
+
+    /// Of a block of which what is named can be told anew without the rest.
+    #[must_use]
+    pub const fn in_pieces(self) -> Self {
+        Self { bytes: self.bytes | IN_PIECES, ..self }
+    }
+
+    /// Of a block that others differ from, or did.
+    #[must_use]
+    pub const fn never_in_pieces(self) -> Self {
+        Self { bytes: self.bytes | NEVER_IN_PIECES, ..self }
+    }
+
+    /// Of the same block, if all of it is needed.
+    #[must_use]
+    pub const fn whole(self) -> Self {
+        if self.is_in_pieces() { Self { bytes: self.bytes & !IN_PIECES, ..self } } else { self }
+    }
+
+    /// Whether all of it is needed for ever, until no file names it any more.
+    #[must_use]
+    pub const fn is_never_in_pieces(&self) -> bool {
+        self.bytes & KEPT == 0 && self.bytes & NEVER_IN_PIECES != 0
+    }
+
+    /// Whether only what is named of the block counts as needed.
+    #[must_use]
+    pub const fn is_in_pieces(&self) -> bool {
+        self.bytes & KEPT == 0 && self.bytes & IN_PIECES != 0
+    }
+
+    /// Bytes of a segment that are needed for a block of which so many are stored.
+    #[must_use]
+    pub fn needed(&self, stored: u32) -> u64 {
+        match self.bytes {
+            0 => 0,
+            _ if self.is_in_pieces() => self.named().min(stored.into()),
+            _ => stored.into(),
+        }
     }
 
     /// The commit since which no file names it; `None`: some do, or it is gone.

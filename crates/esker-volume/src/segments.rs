@@ -242,6 +242,15 @@ impl Segments {
         Ok(())
     }
 
+    /// So much more of a segment is needed, or less.
+    ///
+    /// # Errors
+    /// `Segment` when there is no such segment, or not as much is needed of it.
+    pub(crate) fn change_live(&mut self, number: u64, more: i64) -> Result<()> {
+        let live = self.live(number).checked_add_signed(more).ok_or(Damage::Segment)?;
+        self.set_live(number, live)
+    }
+
     /// How much of a segment is needed; 0 of one that is not known.
     #[must_use]
     pub fn live(&self, number: u64) -> u64 {

@@ -7,7 +7,7 @@
 //! device needs is given away before its successor is safe; what is being settled gives the same answers laid over
 //! tables that have it and over tables that do not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use esker::Ino;
@@ -17,7 +17,7 @@ use esker_stone::{PageRef, Sealed, tree};
 use crate::choose::behind;
 use crate::counts::Count;
 use crate::device::{Buffer, Device, Fault, Stream};
-use crate::error::{Damage, Error, Result};
+use crate::error::{Error, Result};
 use crate::limits::{CLOSED_COMMIT_LEN, CLOSED_COMMITS_MAX, COMMITS_MAX};
 use crate::log::{Log, Round};
 use crate::merge::{Fresh, Range, leaves, rows};
@@ -46,6 +46,9 @@ const SHARED_TABLES: u64 = 1024;
 /// How much shorter they are at most.
 const SHARED_SHARE: usize = 16;
 
+/// Bytes that are needed of segments besides, or no more.
+pub(crate) type Lives = BTreeMap<u64, i64>;
+
 /// What a step leaves.
 pub(crate) struct Step {
     /// All tables as they are to be.
@@ -62,6 +65,8 @@ pub(crate) struct Step {
     pub orphans: BTreeSet<Ino>,
     /// As in [`State::sweeping`].
     pub sweeping: bool,
+    /// What is needed of blocks besides what was.
+    pub lives: Lives,
 }
 
 impl Step {
@@ -70,7 +75,8 @@ impl Step {
         let mut old = Vec::new();
         let shared = Shared::of(state, &mut old);
         let (numbers, orphans, sweeping) = (state.numbers, state.orphans.clone(), state.sweeping);
-        Self { tables: Vec::new(), old, shared, cursor: None, numbers, orphans, sweeping }
+        let (tables, lives) = (Vec::new(), Lives::new());
+        Self { tables, old, shared, cursor: None, numbers, orphans, sweeping, lives }
     }
 }
 
@@ -337,12 +343,6 @@ const fn commits_behind(log: &Log) -> u64 {
     log.sequence.saturating_sub(log.superblock.sequence)
 }
 
-/// Takes from what a segment has to keep.
-fn release(segments: &mut Segments, number: u64, bytes: u64) -> Result<()> {
-    let live = segments.live(number).checked_sub(bytes).ok_or(Damage::Segment)?;
-    segments.set_live(number, live)
-}
-
 /// Stretches that nobody needs.
 pub(crate) fn idle(segments: &Segments, keep: &BTreeSet<Physical>) -> Vec<Physical> {
     let idle = segments.rows().iter().filter(|row| {
@@ -570,8 +570,7 @@ impl<D: Device> Volume<D> {
     /// Shows what is safe now, and gives back what nobody needs.
     fn show_settled(&self, log: &mut Log, written: Written) -> Result<()> {
         let Written { new, mut segments, free, idle, superblock, cursor } = written;
-        let live = segments.live(superblock.root_segment) + u64::from(superblock.root_stored);
-        segments.set_live(superblock.root_segment, live)?;
+        segments.change_live(superblock.root_segment, superblock.root_stored.into())?;
         log.superblock = superblock;
         log.idle = idle;
         self.counts.add(Count::Steps, 1);
@@ -625,7 +624,7 @@ impl<'a, D: Device> Settling<'a, D> {
         let (volume, state) = (self.volume, self.volume.state());
         let round = self.log.round.clone();
         let from = round.as_ref().map(|round| round.cursor.clone()).unwrap_or_default();
-        let Step { tables, old, shared, cursor, numbers, orphans, sweeping } =
+        let Step { tables, old, shared, cursor, numbers, orphans, sweeping, lives } =
             steps(self, &state, &from)?;
         // When the round is over the log begins where it did.
         let over = round.filter(|_| cursor.is_none()).map(|round| (round.begin, round.since));
@@ -633,18 +632,18 @@ impl<'a, D: Device> Settling<'a, D> {
         let was = self.log.superblock.root()?;
         let mut segments = volume.segments().clone();
         for table in &old {
-            release(&mut segments, table.top.page.segment, table.bytes)?;
+            segments.change_live(table.top.page.segment, -table.bytes.cast_signed())?;
         }
         let known: BTreeSet<_> = state.tables.iter().chain(&state.kept).map(place).collect();
-        for table in
-            tables.iter().chain(&shared.kept).filter(|table| !known.contains(&place(table)))
-        {
-            let number = table.top.page.segment;
-            let live = segments.live(number) + table.bytes;
-            segments.set_live(number, live)?;
+        let is_new = |table: &&TableRow| !known.contains(&place(table));
+        for table in tables.iter().chain(&shared.kept).filter(is_new) {
+            segments.change_live(table.top.page.segment, table.bytes.cast_signed())?;
+        }
+        for (number, more) in lives {
+            segments.change_live(number, more)?;
         }
         if let Some(page) = &was {
-            release(&mut segments, page.segment, page.stored.into())?;
+            segments.change_live(page.segment, -i64::from(page.stored))?;
         }
         // The root may need one more segment: it is one that is free now, not one that becomes so.
         let new = State {

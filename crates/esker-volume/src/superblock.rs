@@ -29,8 +29,10 @@ pub const PAGES: u64 = 8;
 pub const MOVED: u64 = 16;
 /// The feature without which a block would be taken for needless though others differ from it.
 pub const DELTAS: u64 = 32;
+/// The feature without which blocks of which a part is needed would be counted as a whole.
+pub const PIECES: u64 = 64;
 /// Features without which a volume is not understood, and that are known here.
-const KNOWN: u64 = SNAPSHOTS | RULES | BASE | PAGES | MOVED | DELTAS;
+const KNOWN: u64 = SNAPSHOTS | RULES | BASE | PAGES | MOVED | DELTAS | PIECES;
 /// The feature without which what is written behind a log that was closed would not be looked for.
 pub const CLOSED: u64 = 1;
 /// The home that it is of.

@@ -1,5 +1,5 @@
-//! What a volume lacks that one made by this version has, and giving it that: parts that lie across no page, and a
-//! second copy of what names everything.
+//! What a volume lacks that one made by this version has, and giving it that: parts that lie across no page, deltas,
+//! blocks that count by pieces, and a second copy of what names everything.
 //!
 //! Above: verbs. Below: `settle`, `log`. Invariant: each step is a commit or one superblock, and nothing that the
 //! newest superblock or the one before it needs is written over: cut anywhere, the volume is what it was or what it
@@ -23,7 +23,7 @@ use crate::rows::Numbers;
 use crate::segments::{Condition, Physical, Segment};
 use crate::settle::{Settling, Step, range};
 use crate::stack::State;
-use crate::superblock::{DELTAS, PAGES, Superblock};
+use crate::superblock::{DELTAS, PAGES, PIECES, Superblock};
 use crate::volume::Volume;
 
 /// The first stretch that never holds superblocks.
@@ -41,6 +41,8 @@ pub struct Upgrade {
     pub pages: bool,
     /// Blocks that are stored as what differs from others.
     pub deltas: bool,
+    /// Blocks that are needed for what is left of them, and no more.
+    pub pieces: bool,
     /// A second copy of the superblock, and parity behind tables.
     pub second_copy: bool,
 }
@@ -49,7 +51,7 @@ impl Upgrade {
     /// Whether it is anything at all.
     #[must_use]
     pub const fn is_any(&self) -> bool {
-        self.pages || self.deltas || self.second_copy
+        self.pages || self.deltas || self.pieces || self.second_copy
     }
 }
 
@@ -89,7 +91,8 @@ impl<D: Device> Volume<D> {
         }
         let pages = shape.incompatible & PAGES == 0 && begins_at_pages(shape.unit, &geometry);
         let deltas = shape.incompatible & DELTAS == 0;
-        Ok(Upgrade { pages, deltas, second_copy })
+        let pieces = shape.incompatible & PIECES == 0;
+        Ok(Upgrade { pages, deltas, pieces, second_copy })
     }
 
     /// Gives it this. It is safe then, and closed.
@@ -202,7 +205,10 @@ impl<D: Device> Volume<D> {
     fn raise(&mut self, what: Upgrade) -> Result<()> {
         self.prepare(&mut self.log())?;
         let to = |old: &Superblock| Superblock {
-            incompatible: old.incompatible | of(what.pages, PAGES) | of(what.deltas, DELTAS),
+            incompatible: old.incompatible
+                | of(what.pages, PAGES)
+                | of(what.deltas, DELTAS)
+                | of(what.pieces, PIECES),
             copies: if what.second_copy { COPIES_MAX } else { old.copies },
             ..*old
         };

@@ -34,8 +34,6 @@ pub(super) struct Plain {
     pub waiting: Vec<Waiting>,
     /// Of bytes that are all written over others.
     pub over: bool,
-    /// Of few bytes that are written over others: the next may be any of them.
-    pub scattered: bool,
     /// What it may differ little from.
     pub near: Option<Near>,
 }
@@ -118,10 +116,9 @@ impl<D: Device> Writer<'_, D> {
             let waiting = Waiting { ino, run, hash: hash.filter(|_| len == bytes.len()) };
             done += len;
             if len == whole && self.volume.setting().codec == Codec::None {
-                let scattered = std::mem::take(&mut self.open.scattered);
                 self.end_blocks()?;
                 let coded = Coded::alone((Codec::None, own));
-                self.lay_down_fitting(own, &coded, vec![waiting], scattered)?;
+                self.lay_down_fitting(own, &coded, vec![waiting])?;
                 continue;
             }
             self.open.bytes.extend_from_slice(own);
@@ -156,14 +153,14 @@ impl<D: Device> Writer<'_, D> {
             _ => encode(&plains, self.volume.setting(), self.volume.threads)?,
         };
         let mut encoded = encoded.into_iter();
-        for Plain { bytes, waiting, over, scattered, near } in plains {
+        for Plain { bytes, waiting, over, near } in plains {
             let Some(Coded { codec, stored, base }) = encoded.next() else {
                 let coded = Coded::alone((Codec::None, &*bytes));
-                self.lay_down_fitting(&bytes, &coded, waiting, scattered)?;
+                self.lay_down_fitting(&bytes, &coded, waiting)?;
                 continue;
             };
             let coded = Coded { codec, stored: &*stored, base };
-            self.lay_down_fitting(&bytes, &coded, waiting, scattered)?;
+            self.lay_down_fitting(&bytes, &coded, waiting)?;
             self.compared(near.is_some(), base.is_some());
             if over && base.is_none() {
                 self.remember(bytes);
@@ -173,23 +170,13 @@ impl<D: Device> Writer<'_, D> {
     }
 
     /// Lays a block down; in two pieces where it would not fit into the open part, so that the end of that is used:
-    /// parts are as long as they are to be, and fill segments. What is written here and there and stored as it is is
-    /// laid down in the smallest pieces: of a longer one what is not written over next keeps all of it.
+    /// parts are as long as they are to be, and fill segments.
     fn lay_down_fitting(
         &mut self,
         plain: &[u8],
         coded: &Coded<&[u8]>,
         waiting: Vec<Waiting>,
-        scattered: bool,
     ) -> Result<()> {
-        let is_raw = coded.codec == Codec::None && coded.base.is_none();
-        if scattered && is_raw && plain.len() > CUT {
-            for (from, own) in (0..).step_by(CUT).zip(plain.chunks(CUT)) {
-                let waiting = between(&waiting, from, from + own.len());
-                self.lay_down(own.len() as u32, &Coded::alone((Codec::None, own)), waiting)?;
-            }
-            return Ok(());
-        }
         let stored = coded.stored.len();
         let tail = self.left(PART_LEN, stored);
         // What is compressed is not so evenly.
@@ -217,6 +204,10 @@ impl<D: Device> Writer<'_, D> {
         self.make_room(stored.len(), 0, PART_LEN)?;
         let block =
             BlockName { segment: self.log.segment, slot: self.log.slot + self.rows.len() as u32 };
+        let is_known = base.is_some()
+            || (self.volume.has_pieces()
+                && (codec, waiting.len()) == (Codec::None, 1)
+                && plain as usize > CUT);
         let owner = waiting.first().map(|first| (first.ino.0, first.run.start));
         self.rows.push(BlockRow {
             at: self.log.at + self.part.len() as u64,
@@ -231,10 +222,11 @@ impl<D: Device> Writer<'_, D> {
             recipe: 0,
             words: 0,
             sections: Vec::new(),
-            owner: owner.filter(|_| base.is_some()),
+            owner: owner.filter(|_| is_known),
         });
         if let Some(base) = base {
             self.refers(base, plain.into());
+            self.bases.insert(base);
             self.deltas += i64::from(plain);
             self.volume.counts.add(Count::Resembling, plain.into());
         }

@@ -1,7 +1,7 @@
 //! Delta-coding: a block that resembles the one it takes the place of is stored as what differs from that, its base.
-//! When its segment is emptied it is written as a whole.
+//! When its segment is emptied it is written as a whole, by `again`.
 //!
-//! Above: `blocks`; `migrate` says which are to be whole. Below: the cache; the device only while it pays. Invariant: a
+//! Above: `blocks`. Below: the cache; the device only while it pays. Invariant: a
 //! base has none itself, and counts the plain bytes of each block that has it among its references, so it stays as
 //! long as any of those. How much is held in this way beside what files have is bounded.
 
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use esker::Ino;
+use esker_stone::Setting;
 use esker_stone::rows::blocks::BlockRow;
-use esker_stone::rows::extents::{BlockName, Place};
-use esker_stone::{Setting, key};
+use esker_stone::rows::extents::BlockName;
 
 use super::Writer;
 use super::blocks::{Coded, Plain};
@@ -19,10 +19,9 @@ use crate::base::is_based;
 use crate::device::Device;
 use crate::error::Result;
 use crate::limits::{DELTAS_SHARE, REMEMBERED_LEN};
-use crate::recent::{END, Run};
 use crate::room::usage;
 use crate::rows::{Counter, counter};
-use crate::stack::{Stack, State};
+use crate::stack::State;
 use crate::superblock::DELTAS;
 use crate::volume::Volume;
 
@@ -165,37 +164,6 @@ impl<D: Device> Writer<'_, D> {
         }
     }
 
-    /// Writes as a whole what is to be, unless something else is written there.
-    pub(super) fn make_whole(&mut self) -> Result<()> {
-        let all = self.log.moving.to_be_whole();
-        if !all.is_empty() {
-            // What waits is told of then.
-            self.end_blocks()?;
-        }
-        for block in all {
-            let stack = self.volume.stack(self.state);
-            // What is damaged is left where it is.
-            let owned = stack.block_row(block).and_then(|row| stack.owned(block, &row));
-            let Ok(Some((ino, run))) = owned else { continue };
-            let (touched, len) = (self.touches(ino, &run), run.len);
-            let Some(left) = self.fold_left.checked_sub(len).filter(|_| !touched) else { continue };
-            let Ok(plain) = stack.block(block) else { continue };
-            self.fold_left = left;
-            self.release(ino, run.start, run.end())?;
-            self.append((ino, run.start), &plain, None)?;
-            self.end_block()?;
-        }
-        Ok(())
-    }
-
-    /// Whether this commit says something of these bytes of a file, or that it is gone.
-    fn touches(&self, ino: Ino, run: &Run) -> bool {
-        let told = self.runs.get(&ino).into_iter().flatten();
-        let gone = key::inode(ino);
-        told.into_iter().any(|own| own.start < run.end() && run.start < own.end())
-            || self.delta.gone.contains(&gone)
-    }
-
     /// A block is gone: what it differs from has a reference less.
     pub(super) fn unbase(&mut self, row: &BlockRow) {
         if let Some(base) = row.base {
@@ -210,20 +178,5 @@ impl<D: Device> Writer<'_, D> {
             let value = self.state.deltas.saturating_add_signed(self.deltas);
             self.delta.counters.push(Counter { number: counter::DELTAS, value });
         }
-    }
-}
-
-impl<D: Device> Stack<'_, D> {
-    /// The file that alone has a delta, all of it, and which of its bytes that are; if no snapshot has it.
-    pub(crate) fn owned(&self, block: BlockName, row: &BlockRow) -> Result<Option<(Ino, Run)>> {
-        let is_one = |at: u64| row.base.is_some() && at < END - u64::from(row.plain);
-        let Some((ino, at)) = row.owner.filter(|&(_, at)| is_one(at)) else { return Ok(None) };
-        let alone = self.refs(block)?.named() == row.plain.into() && !self.state.needs_now(block);
-        if !alone || self.inode(Ino(ino))?.is_none() {
-            return Ok(None);
-        }
-        let run = self.run(Ino(ino), at)?;
-        let all = Run { start: at, len: row.plain.into(), place: Some(Place { block, offset: 0 }) };
-        Ok((run == all).then_some((Ino(ino), run)))
     }
 }

@@ -11,6 +11,7 @@ use esker_stone::rows::extents::BlockName;
 use super::{All, Places, moved};
 use crate::base::is_based;
 use crate::device::Device;
+use crate::left::is_in_one;
 use crate::limits::BLOCK_LEN_MAX;
 use crate::recent::{Run, Runs};
 use crate::rows::{Move, Refs};
@@ -120,7 +121,10 @@ impl<'a, D: Device> Proving<'a, D> {
         for &(base, plain) in &deltas {
             let bytes = refs.entry(base).or_default();
             // What only a snapshot had is named again.
-            *bytes = Refs { block: base, bytes: *bytes }.named().saturating_add(plain.into());
+            let named = Refs { block: base, bytes: *bytes }.named().saturating_add(plain.into());
+            let known = Refs { block: base, bytes: named };
+            let is_in_one = self.row(base).is_some_and(is_in_one);
+            *bytes = if is_in_one { known.never_in_pieces().bytes } else { named };
         }
         deltas.iter().map(|(_, plain)| u64::from(*plain)).sum()
     }

@@ -15,6 +15,7 @@ mod full_volume;
 mod golden_volume;
 mod hostile_volume;
 mod image;
+mod in_pieces;
 mod in_use;
 mod kernel;
 mod killed;

@@ -21,9 +21,11 @@ use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
 use esker_volume::rules::{Occasion, Rules};
 use esker_volume::segments::Condition;
-use esker_volume::superblock::DELTAS;
+use esker_volume::superblock::{DELTAS, PIECES};
 use esker_volume::{Snapped, SnapshotError, make};
 
+/// What every new volume has.
+const ALWAYS: u64 = DELTAS | PIECES;
 const PROFILE: Profile = Profile { steps_max: 40, users: true, cursors: false };
 const DOSE: Dose = Dose { subsets: 1, torn: 2, garbage: 1 };
 const SIZE: usize = 24 << 20;
@@ -666,12 +668,12 @@ fn rules_are_kept_in_the_volume() {
     }
     assert!(without > 0 && with > 0);
     let volume = shape.open(Arc::clone(&device), true).expect("it opens");
-    assert_eq!((volume.rules(), volume.shape().incompatible), (rules, 3 | DELTAS));
+    assert_eq!((volume.rules(), volume.shape().incompatible), (rules, 3 | ALWAYS));
     volume.set_rules(&Rules::default()).expect("no rules");
     volume.delete_snapshot("daily").expect("deleted");
     drop(volume);
     let features =
-        shape.open(Arc::clone(&device), false).expect("it opens").shape().incompatible & !DELTAS;
+        shape.open(Arc::clone(&device), false).expect("it opens").shape().incompatible & !ALWAYS;
     assert_eq!(features, 1, "who knows no rules may come again");
 }
 
@@ -725,7 +727,7 @@ fn names_are_told_apart() {
     assert_eq!(own.attr(Ino::ROOT), Err(Error::Stale));
     assert_eq!(home.volume().snapshots().len(), 1);
     let features =
-        || SHAPE.open(Arc::clone(&device), false).expect("it opens").shape().incompatible & !DELTAS;
+        || SHAPE.open(Arc::clone(&device), false).expect("it opens").shape().incompatible & !ALWAYS;
     assert_eq!(features(), 1);
     home.volume().delete_snapshot("two").expect("deleted");
     assert_eq!(features(), 0, "who knows no snapshots may come again");

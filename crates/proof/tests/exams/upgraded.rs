@@ -19,7 +19,7 @@ use esker_stone::Codec;
 use esker_volume::device::Zones;
 use esker_volume::scrub::Scrubbing;
 use esker_volume::segments::Condition;
-use esker_volume::superblock::{DELTAS, PAGES};
+use esker_volume::superblock::{DELTAS, PAGES, PIECES};
 use esker_volume::{Error, Snapped, Superblock, Upgrade};
 
 const PROFILE: Profile = Profile { steps_max: 40, users: true, cursors: false };
@@ -164,7 +164,7 @@ fn without_pages(shape: &Shape) -> Medium {
             let (at, mut bytes) = (home * shape.segment_len + step * 4096, vec![0; 512]);
             medium.read(at, &mut bytes);
             if let Ok(found) = Superblock::parse(&bytes) {
-                let incompatible = found.incompatible & !(PAGES | DELTAS);
+                let incompatible = found.incompatible & !(PAGES | DELTAS | PIECES);
                 medium.write(at, &Superblock { incompatible, ..found }.sealed());
             }
         }
@@ -193,7 +193,10 @@ fn parts_lie_across_no_page_from_then_on() {
         let shape = Shape { copies, ..SHAPES[1] };
         let medium = without_pages(&shape);
         let (_, lacks) = look(&shape, medium.clone()).expect("it is sound");
-        assert_eq!(lacks, Upgrade { pages: true, deltas: true, second_copy: copies == 1 });
+        assert_eq!(
+            lacks,
+            Upgrade { pages: true, deltas: true, pieces: true, second_copy: copies == 1 }
+        );
         let (states, new) = cut(&shape, &medium, seed());
         println!("{copies} copies: {states} states, {new} of them upgraded");
         assert!(new > 0 && new < states);
