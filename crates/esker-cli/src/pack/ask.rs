@@ -1,7 +1,7 @@
 //! A program of the user's that is asked about what is packed: it reads lines of JSON and answers with lines of JSON.
 //!
-//! Above: `hooks`. Invariant: a program that hangs is ended with all that it started, and so is one whose asker a
-//! signal ends; what it answers is bounded line by line, and whatever it answers only chooses.
+//! Above: `hooks`. Invariant: a program that hangs is ended with all that it started, and so is one whose asker ends,
+//! by whatever; what it answers is bounded line by line, and whatever it answers only chooses.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::ending::at_signal;
 use crate::failure::{said, shown};
@@ -32,13 +32,13 @@ pub fn ask(
     patience: Duration,
     mut each: impl FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<(), String> {
+    let cannot = |error| format!("cannot be started ({})", said(&error));
+    let guard = Guard::new().map_err(cannot)?;
+    let group = guard.0.id();
+    let _ending = at_signal(move || end(group));
     let mut program = Command::new("/bin/sh");
-    program.arg("-c").arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-    ends_with_us(&mut program);
-    let mut child =
-        program.spawn().map_err(|error| format!("cannot be started ({})", said(&error)))?;
-    let number = child.id();
-    let _ending = at_signal(move || end(number));
+    program.arg("-c").arg(command).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = program.process_group(group.cast_signed()).spawn().map_err(cannot)?;
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err("cannot be started".to_owned());
     };
@@ -59,7 +59,7 @@ pub fn ask(
     let heard = hear(&answers, &told, patience, &mut each);
     let ended = heard.and_then(|()| wait(&mut child, patience));
     if ended.is_err() {
-        end(number);
+        end(group);
         let _ = child.wait();
     }
     let ended = ended?;
@@ -134,19 +134,29 @@ fn wait(child: &mut Child, patience: Duration) -> Result<ExitStatus, String> {
     }
 }
 
-/// The program is killed when we are, even by what nobody can listen to.
-fn ends_with_us(program: &mut Command) {
-    let ask = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
-    // SAFETY: it makes one system call, and touches nothing that another thread may hold.
-    #[expect(unsafe_code, reason = "something is done between fork(2) and exec(2)")]
-    unsafe {
-        program.pre_exec(ask);
+/// The first of the group that a program and all that it starts are of: it kills them when we are no more, even by
+/// what nobody can listen to, since its input ends then.
+struct Guard(Child);
+
+impl Guard {
+    fn new() -> std::io::Result<Self> {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "read -r line; kill -s KILL 0"]).process_group(0);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(Self)
     }
 }
 
-/// Kills a program with all that it started.
-fn end(number: u32) {
-    if let Some(group) = i32::try_from(number).ok().and_then(Pid::from_raw) {
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // It has ended with the others, or is needed no more.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Kills all of a group.
+fn end(group: u32) {
+    if let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) {
         // It may have ended by itself meanwhile.
         let _ = kill_process_group(group, Signal::KILL);
     }

@@ -2,7 +2,7 @@
 //!
 //! Above: `summary`, and `verbs` for an image that is there. Invariant: what is told was counted, not guessed.
 
-use esker_image::pack::{CategoryUse, Choices, Left, Packed, UNPACK_FILE_MAX};
+use esker_image::pack::{CategoryUse, Choices, Left, Owns, Packed, UNPACK_FILE_MAX};
 use esker_stone::Codec;
 use serde_json::{Value, json};
 
@@ -64,8 +64,11 @@ pub fn explained(packed: &Packed, notes: &[(Vec<u8>, Vec<u8>)]) -> String {
 
 /// How blocks of a kind of data are stored, in words.
 pub fn category_words(own: &CategoryUse) -> String {
+    // As `--category` calls it.
+    let kind = Owns::name_of(own.name).filter(|kind| *kind != own.name);
+    let kind = kind.map_or_else(String::new, |kind| format!(" [{kind}]"));
     let mut text = format!(
-        "{}: {} blocks of up to {}, {} became {} (1 : {:.1})",
+        "{}{kind}: {} blocks of up to {}, {} became {} (1 : {:.1})",
         own.name,
         own.blocks,
         size_shown(own.largest),
@@ -98,6 +101,7 @@ pub fn category(own: &CategoryUse) -> Value {
     let codecs = own.codecs.iter().map(|(codec, blocks)| (codec.name().to_owned(), json!(blocks)));
     json!({
         "category": own.name,
+        "kind": Owns::name_of(own.name),
         "setting": own.setting.map(|own| own.to_string()),
         "codecs": codecs.collect::<serde_json::Map<_, _>>(),
         "blocks": own.blocks,

@@ -276,11 +276,14 @@ impl<'a> Known<'a> {
             let id = id.as_u64().and_then(|id| usize::try_from(id).ok());
             id.filter(|&id| id < self.things.len()).ok_or("there is no such id")
         };
+        let id = answer.get("id").map(by_id).transpose()?;
         let by_path = |path: &Value| {
             let path = path.as_str().ok_or("`path` is no string")?;
-            self.by_path.get(path.as_bytes()).copied().ok_or("there is no such path")
+            // It may come as it was shown, which of some is not what it is.
+            let as_shown = id.filter(|&id| String::from_utf8_lossy(self.path(id)) == path);
+            let found = as_shown.or_else(|| self.by_path.get(path.as_bytes()).copied());
+            found.ok_or("there is no such path")
         };
-        let id = answer.get("id").map(by_id).transpose()?;
         let path = answer.get("path").map(by_path).transpose()?;
         match (id, path) {
             (Some(id), Some(path)) if id != path => {

@@ -39,9 +39,9 @@ fn what_was_chosen_is_told() {
         "like beside like",
         "usual: 1 blocks of up to",
         "1 with zstd:6",
-        "sound in one channel: 1 block",
+        "sound in one channel [sound]: 1 block",
         "1 predicted",
-        "code for x86: 1 block",
+        "code for x86 [code]: 1 block",
         "1 with branches told by where they go to",
         "text: 1 block",
     ] {

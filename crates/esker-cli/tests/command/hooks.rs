@@ -281,7 +281,8 @@ fn a_program_ends_with_who_asked_it() {
     let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
     for signal in ["TERM", "INT", "HUP", "KILL"] {
         let number = scratch.path(format!("number of {signal}"));
-        let program = format!("echo $$ >'{}'; while :; do sleep 0.1; done", text(&number));
+        // Not the shell that was started, but what that has started.
+        let program = format!("sh -c 'echo $$ >\"{}\"; exec sleep 1000'; :", text(&number));
         let words = ["pack", text(&tree), "-o", text(&image), "--filter-by", &program];
         let mut packing = Command::new(ESKER).args(words).stdin(Stdio::null()).spawn().unwrap();
         let told = || fs::read_to_string(&number).unwrap_or_default().trim().parse::<u64>();

@@ -58,7 +58,7 @@ fn what_is_no_volume_or_damaged_is_refused_by_name() {
     succeeds(&["check", &disk]);
     let mut head = [0; 512];
     file.read_exact_at(&mut head, 0).expect("a superblock");
-    for (at, what, status) in [(8, "version", 4), (32, "features", 4), (100, "volume", 4)] {
+    for (at, what, status) in [(8, "version", 4), (39, "features", 4), (100, "volume", 4)] {
         let mut other = head;
         other[at] ^= 0x40;
         if at < 100 {

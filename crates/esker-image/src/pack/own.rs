@@ -34,6 +34,14 @@ impl Owns {
         ("code", &[8, 9, 10, 11]),
     ];
 
+    /// The name of what something can be said of that a category of this name is one of.
+    #[must_use]
+    pub fn name_of(category: &str) -> Option<&'static str> {
+        let number = Category::NAMES.iter().position(|name| *name == category)?;
+        let known = Self::NAMES.iter().find(|(_, numbers)| numbers.contains(&number));
+        known.map(|(name, _)| *name)
+    }
+
     /// Says something of all that has this name; `false`: nothing has.
     pub fn say(&mut self, name: &str, mut said: impl FnMut(&mut Own)) -> bool {
         let known = Self::NAMES.iter().find(|(known, _)| *known == name);
