@@ -274,6 +274,20 @@ fn a_script_gets_neither_all_time_nor_all_memory_nor_anything_else() {
     assert!(errors(&packed).contains("seen\\x09sub/07"), "{}", errors(&packed));
 }
 
+/// An answer may be the line that was asked, also of a name that is shown as another.
+#[test]
+fn a_program_may_repeat_what_it_is_told() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    for odd in [&b"odd\xff"[..], b"odd\xfe"] {
+        fs::write(tree.join(std::ffi::OsStr::from_bytes(odd)), odd).unwrap();
+    }
+    let files = "grep '\"kind\":\"file\"'";
+    done(&pack(&tree, &image, &["--order-by", files]));
+    let refused = pack(&tree, &image, &["--order-by", &format!("{files} | sed 's/odd/even/'")]);
+    assert!(errors(&refused).contains("there is no such path"), "{}", errors(&refused));
+}
+
 /// A program that is asked does not outlive who asks it, whatever ends that.
 #[test]
 fn a_program_ends_with_who_asked_it() {
