@@ -356,7 +356,7 @@ impl<'a, D: Device> Checking<'a, D> {
                         self.findings.push(Finding::Kept(block));
                     }
                 }
-                Ok(row) if row.unnamed_since().is_none() && row.named() == bytes && bytes > 0 => {}
+                Ok(row) if row.named() == bytes && bytes > 0 => {}
                 _ => self.findings.push(Finding::References(block)),
             }
             let read = match all {

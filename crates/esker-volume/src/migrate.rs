@@ -300,8 +300,8 @@ impl<D: Device> Volume<D> {
         let queue = &mut log.moving.emptied[why as usize].queue;
         while moved < most {
             let Some(&block) = queue.front() else { break };
-            if let Some(len) = stack.to_be_told_again(block, victim.segment.number) {
-                if log.moving.again_len + len > room {
+            match stack.lying_in(block, victim.segment.number) {
+                Some(Lying::Again(len)) if log.moving.again_len + len > room => {
                     // What can be moved meanwhile is.
                     later += 1;
                     if later > queue.len() {
@@ -310,25 +310,25 @@ impl<D: Device> Volume<D> {
                     queue.rotate_left(1);
                     continue;
                 }
-                log.moving.again.push(block);
-                log.moving.again_len += len;
-                queue.pop_front();
-                moved += len;
-                continue;
-            }
-            // What is damaged is left where it is.
-            if let Some(stored) = stack.lying_in(block, victim.segment.number) {
-                let more = stored.bytes.len() + GROUP_LEN + (rows.len() + 1) * ROW_LEN;
-                let len = self.padded(part.len() + more);
-                if len > PART_LEN as u64 || open.at + len > self.shape.segment_room {
-                    full = true;
-                    break;
+                Some(Lying::Again(len)) => {
+                    log.moving.again.push(block);
+                    log.moving.again_len += len;
+                    moved += len;
                 }
-                let at = open.at + part.len() as u64;
-                let shift = at.wrapping_sub(stored.at);
-                rows.push(Move { block, count: 1, to: open.segment, shift });
-                part.extend_from_slice(&stored.bytes);
-                moved += stored.bytes.len() as u64;
+                Some(Lying::Stored(bytes, own)) => {
+                    let more = bytes.len() + GROUP_LEN + (rows.len() + 1) * ROW_LEN;
+                    let len = self.padded(part.len() + more);
+                    if len > PART_LEN as u64 || open.at + len > self.shape.segment_room {
+                        full = true;
+                        break;
+                    }
+                    let shift = (open.at + part.len() as u64).wrapping_sub(own);
+                    rows.push(Move { block, count: 1, to: open.segment, shift });
+                    part.extend_from_slice(&bytes);
+                    moved += bytes.len() as u64;
+                }
+                // What is damaged is left where it is.
+                None => {}
             }
             queue.pop_front();
         }
@@ -493,38 +493,32 @@ impl<D: Device> Volume<D> {
     }
 }
 
-/// A block as it is stored, and where its row in the index says that it is.
-struct Lying {
-    bytes: Vec<u8>,
-    at: u64,
+/// A block that somebody needs, where it lies.
+enum Lying {
+    /// It is told again, which takes so many bytes: a delta as a whole, or what is left of another.
+    Again(u64),
+    /// It is moved as it is stored; and where its row in the index says that it is.
+    Stored(Vec<u8>, u64),
 }
 
 impl<D: Device> Stack<'_, D> {
     /// A block that somebody needs, if it lies in this segment and is whole.
     fn lying_in(&self, block: BlockName, segment: u64) -> Option<Lying> {
-        if self.refs(block).ok()?.bytes == 0 {
-            return None;
-        }
+        let refs = self.refs(block).ok().filter(|refs| refs.bytes > 0)?;
         let row = self.block_row(block).ok()?;
         if self.whereabouts(block, &row).ok()?.0 != segment {
             return None;
         }
-        Some(Lying { bytes: self.stored_block(block, &row).ok()?, at: row.at })
-    }
-
-    /// How many bytes are written in its place if a block that lies in this segment is told again: a delta, as a
-    /// whole, or what is left of another.
-    fn to_be_told_again(&self, block: BlockName, segment: u64) -> Option<u64> {
-        let row = self.block_row(block).ok()?;
-        let len = match row.base {
-            Some(_) => self.owned(block, &row).ok()??.1.len,
-            None if self.refs(block).ok()?.is_in_pieces() => {
-                self.left_of(block, &row).ok()??.1.iter().map(|run| run.len).sum()
+        let again = match row.base {
+            Some(_) => self.owned(block, &row).ok().flatten().map(|(_, run)| run.len),
+            None if refs.is_in_pieces() => {
+                let left = self.left_of(block, &row).ok().flatten();
+                left.map(|(_, runs)| runs.iter().map(|run| run.len).sum())
             }
-            None => return None,
+            None => None,
         };
-        let (here, _) = self.whereabouts(block, &row).ok()?;
-        (here == segment).then_some(len)
+        let stored = || Some(Lying::Stored(self.stored_block(block, &row).ok()?, row.at));
+        again.map(Lying::Again).or_else(stored)
     }
 
     /// Blocks that were first laid down in a segment.

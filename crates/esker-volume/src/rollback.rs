@@ -125,11 +125,7 @@ impl<'a, D: Device> Back<'a, D> {
             let bytes = known.named().checked_add_signed(change).ok_or(Damage::Block)?;
             // What no file names goes later, if no snapshot needs it.
             let gone = bytes == 0 && known.unnamed_since().is_none();
-            let named = match known.is_never_in_pieces() {
-                true => Refs { block, bytes }.never_in_pieces(),
-                false => Refs { block, bytes },
-            };
-            let new = if gone { Refs::kept(block, self.since) } else { named };
+            let new = if gone { Refs::kept(block, self.since) } else { known.if_named(bytes) };
             if known.bytes == 0 || (bytes == 0 && !gone) || new.named() != bytes {
                 return Err(Damage::Block.into());
             }

@@ -65,6 +65,13 @@ impl Refs {
         if self.is_in_pieces() { Self { bytes: self.bytes & !IN_PIECES, ..self } } else { self }
     }
 
+    /// Of the same block, if so many bytes name it: all of it is needed.
+    #[must_use]
+    pub const fn if_named(&self, bytes: u64) -> Self {
+        let new = Self { block: self.block, bytes };
+        if self.is_never_in_pieces() && bytes > 0 { new.never_in_pieces() } else { new }
+    }
+
     /// Whether all of it is needed for ever, until no file names it any more.
     #[must_use]
     pub const fn is_never_in_pieces(&self) -> bool {

@@ -12,8 +12,10 @@ use esker_volume::segments::Condition;
 use esker_volume::{Snapped, SnapshotError};
 
 use crate::chance::Chance;
-use crate::cut::Shape;
+use crate::cut::{Shape, goes_on};
 use crate::lying::Lying;
+use crate::lying::medium::Medium;
+use crate::lying::states::{Dose, Replay};
 use crate::world::inside::Checked as _;
 use crate::world::on_volume::{Above, mount};
 
@@ -139,6 +141,15 @@ impl Place {
         self.again();
     }
 
+    /// Mounts it again, on a device that remembers from here on what was asked of it.
+    pub fn watched(&mut self) -> Watched {
+        let begin = self.device.medium();
+        self.device = Arc::new(self.shape.device(begin.clone()));
+        self.again();
+        let (told, ends) = (vec![self.files.clone()], vec![0]);
+        Watched { shape: self.shape, begin, device: Arc::clone(&self.device), told, ends }
+    }
+
     /// Bytes of blocks that somebody needs.
     pub fn needed(&self) -> u64 {
         let rows = self.fs.store().volume().stretches();
@@ -185,5 +196,50 @@ impl Place {
             let read = seen.read(*ino, 0, &mut found);
             assert!(read == Ok(bytes.len()) && found[..bytes.len()] == **bytes, "{name}: {file}");
         }
+    }
+}
+
+/// What was told, and when, on a device whose power is cut.
+pub struct Watched {
+    shape: Shape,
+    begin: Medium,
+    device: Arc<Lying>,
+    /// What there was, and behind which operation that was safe.
+    told: Vec<Files>,
+    ends: Vec<usize>,
+}
+
+impl Watched {
+    /// What there is in a place is safe now.
+    pub fn is_safe(&mut self, place: &Place) {
+        self.told.push(place.files.clone());
+        self.ends.push(self.device.done());
+    }
+
+    /// Cuts power at every operation: what was safe is there, or what came next, and now and then it goes on. `each`
+    /// looks at all that is found; how many that was.
+    ///
+    /// # Panics
+    /// When something is not as it should be.
+    pub fn cut(self, dose: Dose, chance: &mut Chance, each: &mut dyn FnMut(&Place)) -> usize {
+        let Self { shape, begin, device, told, ends } = self;
+        let mut replay = Replay::new(begin, shape.zones.map(|zones| zones.len), false);
+        let mut states = 0;
+        for (done, op) in device.ops().iter().enumerate() {
+            replay.step(op);
+            let safe = ends.iter().rposition(|&end| end <= done + 1).unwrap_or(0);
+            replay.states(dose, chance, &mut |medium| {
+                states += 1;
+                let found = Place::on(shape, shape.device(medium)).expect("it opens");
+                let fits = told[safe..].iter().take(2).any(|files| found.same(files).is_ok());
+                assert!(fits, "{}: after {done} operations", shape.name);
+                each(&found);
+                if states % 16 == 0 {
+                    drop(found.fs);
+                    goes_on(&shape, &found.device).expect("it goes on");
+                }
+            });
+        }
+        states
     }
 }

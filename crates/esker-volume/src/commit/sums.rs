@@ -29,11 +29,11 @@ impl<D: Device> Writer<'_, D> {
         for (block, change) in std::mem::take(&mut self.refs) {
             let known = stack.refs(block)?;
             let bytes = changed(known, change)?;
-            let new = Refs { block, bytes };
+            let new = known.if_named(bytes);
             let new = match bytes {
                 0 if self.state.needs_now(block) => Refs::kept(block, self.log.tried),
                 0 => new,
-                _ if known.is_never_in_pieces() => new.never_in_pieces(),
+                _ if new.is_never_in_pieces() => new,
                 _ if self.bases.contains(&block) && self.is_in_one(block)? => new.never_in_pieces(),
                 _ if change < 0 && !self.state.needs_now(block) && self.is_in_one(block)? => {
                     new.in_pieces()

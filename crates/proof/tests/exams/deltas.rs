@@ -1,17 +1,13 @@
 //! Blocks that are stored as what differs from those whose place they took: little is written, nothing is held for
 //! ever, and whatever happens to either the files hold what they were given and all that is counted is right.
 
-use std::sync::Arc;
-
-use esker::posix::Fs;
 use esker::store::View as _;
 use esker_proof::chance::Chance;
-use esker_proof::cut::{SHAPES, Shape, goes_on};
+use esker_proof::cut::{SHAPES, Shape};
 use esker_proof::harness::seed;
 use esker_proof::lying::medium::Medium;
-use esker_proof::lying::states::{Dose, Replay};
-use esker_proof::place::{BLOCK, Files, Place, clock, noise};
-use esker_proof::world::on_volume::mount;
+use esker_proof::lying::states::Dose;
+use esker_proof::place::{BLOCK, Files, Place, noise};
 use esker_stone::Codec;
 use esker_volume::recover::{Repairing, repair};
 use esker_volume::scrub::Scrubbing;
@@ -255,38 +251,16 @@ fn deltas_survive_every_cut() {
         (0..3).for_each(|file| _ = place.write(&format!("f{file}"), noise(chance, 16 * BLOCK)));
         place.sync();
         place.holds();
-        let begin = place.device.medium();
-        let device = Arc::new(shape.device(begin.clone()));
-        let home = mount(&shape, Arc::clone(&device)).expect("it opens");
-        (place.device, place.fs) = (Arc::clone(&device), Fs::new(home, clock));
-        let mut told = vec![place.files.clone()];
-        let mut ends = vec![0];
+        let mut watched = place.watched();
         for _ in 0..12 {
             let file = chance.below(3) as usize;
             (0..6).for_each(|_| place.alter(file, chance.below(16) as usize, chance));
             place.overwrite(file, 0, &noise(chance, 2 * BLOCK));
             place.sync();
-            told.push(place.files.clone());
-            ends.push(device.done());
+            watched.is_safe(&place);
         }
-        let zone = shape.zones.map(|zones| zones.len);
-        let mut replay = Replay::new(begin, zone, false);
-        let mut states = 0;
-        for (done, op) in device.ops().iter().enumerate() {
-            replay.step(op);
-            let safe = ends.iter().rposition(|&end| end <= done + 1).unwrap_or(0);
-            let dose = Dose { subsets: 2, torn: 1, garbage: 0 };
-            replay.states(dose, chance, &mut |medium| {
-                states += 1;
-                let found = Place::on(shape, shape.device(medium)).expect("it opens");
-                let fits = told[safe..].iter().take(2).any(|files| found.same(files).is_ok());
-                assert!(fits, "{}: after {done} operations", shape.name);
-                if states % 16 == 0 {
-                    drop(found.fs);
-                    goes_on(&shape, &found.device).expect("it goes on");
-                }
-            });
-        }
+        let dose = Dose { subsets: 2, torn: 1, garbage: 0 };
+        let states = watched.cut(dose, chance, &mut |_| {});
         assert!(states > 50, "{states}");
     }
 }

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use esker::posix::{Caller, Fs, SetAttr};
+use esker::posix::{Caller, SetAttr};
 use esker::store::View as _;
 use esker_proof::chance::Chance;
-use esker_proof::cut::{SHAPES, Shape, goes_on};
+use esker_proof::cut::{SHAPES, Shape};
 use esker_proof::harness::seed;
-use esker_proof::lying::states::{Dose, Replay};
-use esker_proof::place::{BLOCK, Files, Place, clock, noise};
-use esker_proof::world::on_volume::mount;
+use esker_proof::lying::states::Dose;
+use esker_proof::place::{BLOCK, Files, Place, noise};
 use esker_stone::Codec;
 use esker_volume::recover::{Repairing, repair};
 
@@ -207,37 +206,16 @@ fn what_is_told_again_survives_every_cut() {
     let chance = &mut Chance::new(seed());
     let mut place = full(MANY, chance);
     (0..24).for_each(|_| overwrite_some(&mut place, 32, chance));
-    let begin = place.device.medium();
-    let device = Arc::new(MANY.device(begin.clone()));
-    let home = mount(&MANY, Arc::clone(&device)).expect("it opens");
-    (place.device, place.fs) = (Arc::clone(&device), Fs::new(home, clock));
-    let mut told = vec![place.files.clone()];
-    let mut ends = vec![0];
+    let mut watched = place.watched();
     let before = place.fs.store().volume().counted();
     for _ in 0..10 {
         overwrite_some(&mut place, 16, chance);
-        told.push(place.files.clone());
-        ends.push(device.done());
+        watched.is_safe(&place);
     }
     let done = place.fs.store().volume().counted().since(&before);
     assert!(done.folded > 0, "nothing was told again");
-    let mut replay = Replay::new(begin, None, false);
-    let mut states = 0;
-    for (done, op) in device.ops().iter().enumerate() {
-        replay.step(op);
-        let safe = ends.iter().rposition(|&end| end <= done + 1).unwrap_or(0);
-        let dose = Dose { subsets: 1, torn: 1, garbage: 0 };
-        replay.states(dose, chance, &mut |medium| {
-            states += 1;
-            let found = Place::on(MANY, MANY.device(medium)).expect("it opens");
-            let fits = told[safe..].iter().take(2).any(|files| found.same(files).is_ok());
-            assert!(fits, "after {done} operations");
-            if states % 16 == 0 {
-                drop(found.fs);
-                goes_on(&MANY, &found.device).expect("it goes on");
-            }
-        });
-    }
+    let dose = Dose { subsets: 1, torn: 1, garbage: 0 };
+    let states = watched.cut(dose, chance, &mut |_| {});
     println!("{states} states, {} bytes told again", done.folded);
     assert!(states > 20, "{states}");
 }

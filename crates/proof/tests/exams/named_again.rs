@@ -4,15 +4,13 @@
 
 use std::sync::Arc;
 
-use esker::posix::Fs;
 use esker::store::Store as _;
 use esker_proof::chance::Chance;
-use esker_proof::cut::{SHAPES, Shape, goes_on};
+use esker_proof::cut::{SHAPES, Shape};
 use esker_proof::harness::{from_env, seed};
-use esker_proof::lying::states::{Dose, Replay};
+use esker_proof::lying::states::Dose;
 use esker_proof::lying::{Plan, Request};
-use esker_proof::place::{BLOCK, Files, Place, clock, noise};
-use esker_proof::world::on_volume::mount;
+use esker_proof::place::{BLOCK, Files, Place, noise};
 use esker_volume::Snapped;
 use esker_volume::device::Fault;
 
@@ -153,49 +151,25 @@ fn what_is_named_again_survives_every_cut() {
         let (mut own, chance) = (Echo::new(shape, seed), &mut Chance::new(seed));
         (0..6).for_each(|_| own.write(chance));
         own.kept.extend(own.place.keep("first".to_owned()));
-        let begin = own.place.device.medium();
-        let device = Arc::new(shape.device(begin.clone()));
-        let home = mount(&shape, Arc::clone(&device)).expect("it opens");
-        (own.place.device, own.place.fs) = (Arc::clone(&device), Fs::new(home, clock));
-        // What there is, which snapshot is there all the time, and when that was safe.
+        let mut watched = own.place.watched();
+        // The snapshot that is there all the time.
         let first = own.kept[0].clone();
-        let mut told = vec![own.place.files.clone()];
-        let mut ends = vec![0];
         for round in 0..10 {
             if !own.place.files.is_empty() {
                 own.place.remove(0);
             }
             own.place.sync();
-            told.push(own.place.files.clone());
-            ends.push(device.done());
+            watched.is_safe(&own.place);
             if round == 5 {
                 own.place.go_back(&first.0, &first.1);
-                told.push(own.place.files.clone());
-                ends.push(device.done());
+                watched.is_safe(&own.place);
             }
             own.write(chance);
             own.place.sync();
-            told.push(own.place.files.clone());
-            ends.push(device.done());
+            watched.is_safe(&own.place);
         }
-        let mut replay = Replay::new(begin, shape.zones.map(|zones| zones.len), false);
-        let mut states = 0;
-        for (done, op) in device.ops().iter().enumerate() {
-            replay.step(op);
-            let safe = ends.iter().rposition(|&end| end <= done + 1).unwrap_or(0);
-            let dose = Dose { subsets: 2, torn: 1, garbage: 0 };
-            replay.states(dose, chance, &mut |medium| {
-                states += 1;
-                let found = Place::on(shape, shape.device(medium)).expect("it opens");
-                let fits = told[safe..].iter().take(2).any(|files| found.same(files).is_ok());
-                assert!(fits, "{}: after {done} operations", shape.name);
-                found.looks_like(&first.0, &first.1);
-                if states % 16 == 0 {
-                    drop(found.fs);
-                    goes_on(&shape, &found.device).expect("it goes on");
-                }
-            });
-        }
+        let dose = Dose { subsets: 2, torn: 1, garbage: 0 };
+        let states = watched.cut(dose, chance, &mut |found| found.looks_like(&first.0, &first.1));
         assert!(states > 50, "{states}");
     }
 }
