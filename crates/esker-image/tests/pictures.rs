@@ -84,6 +84,23 @@ fn a_picture_with_other_words_in_front_is_stored_once() {
 }
 
 #[test]
+fn a_picture_with_changes_in_its_scan_is_stored_as_they_are() {
+    let (_, plain) = JPEGS[0];
+    let mut others = plain.to_vec();
+    for part in 1..4 {
+        others[plain.len() * part / 4] ^= 1;
+    }
+    for alike in [true, false] {
+        let options = Options { alike, ..options(Codec::Zstd, 9) };
+        let one = pack_files(options.clone(), [("one", plain)]);
+        let both = pack_files(options, [("one", plain), ("two", &others)]);
+        assert!(both.len() < one.len() + 2500, "{} and {}", one.len(), both.len());
+        let found = picture(&open(both).unwrap()).unwrap();
+        assert!(found[&b"/two"[..]].as_ref().unwrap().bytes[..others.len()] == others);
+    }
+}
+
+#[test]
 fn strips_go_on_where_the_one_before_ends() {
     for (name, plain) in &JPEGS[..5] {
         let found = Picture::of(plain).unwrap();

@@ -21,6 +21,9 @@ use crate::import::source;
 /// The longest line that is taken for a path.
 const LINE_LEN_MAX: u64 = 1 << 20;
 
+/// So much of a line is told.
+const LINE_SHOWN_LEN: usize = 1 << 10;
+
 /// Packs what `list` names below `root`, into the root directory. Paths end at `end`.
 pub fn gather_list(
     root: &Path,
@@ -66,7 +69,9 @@ fn below<'a>(line: &'a [u8], top: &Path) -> Option<&'a [u8]> {
 impl Walk<'_> {
     /// Leaves out what one line names.
     fn refuse(&mut self, line: &[u8], why: &str) {
-        self.gathered.troubles.push(format!("{}: {why}", shown(line)));
+        let more = if line.len() > LINE_SHOWN_LEN { "…" } else { "" };
+        let told = shown(&line[..line.len().min(LINE_SHOWN_LEN)]);
+        self.gathered.troubles.push(format!("{told}{more}: {why}"));
     }
 
     /// Takes what one line names.

@@ -25,7 +25,7 @@ pub fn failure(error: Error, output: &Output) -> Failure {
         Error::Memory(needed) => Failure::new(
             Exit::Usage,
             format!("too little memory allowed: at least {} are needed", size_shown(needed)),
-            "give more with --memory, or take a lower --level or a smaller --block-size",
+            "give more with --memory; a smaller --block-size takes less, and so does a lower --level",
         ),
         Error::Image(error) => Failure::new(
             if matches!(error, esker_stone::Error::Damaged(_)) {
@@ -83,6 +83,11 @@ impl Output {
 
     /// A new file of some kind.
     pub fn of(kind: &'static str, path: &Path, force: bool) -> Outcome<Self> {
+        if path.as_os_str() == "-" {
+            let what = format!("standard output cannot take the {kind}: its beginning comes last");
+            let remedy = "name a file, and send that; a file called - is ./-";
+            return Err(Failure::new(Exit::Usage, what, remedy));
+        }
         if path.file_name().is_none() {
             return Err(Failure::at(Exit::Usage, "no name for a file", path, "name one"));
         }

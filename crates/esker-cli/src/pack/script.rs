@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -56,6 +56,8 @@ struct Watch {
     calls: AtomicU64,
     /// It has had its time.
     over: AtomicBool,
+    /// Where it was then.
+    place: OnceLock<String>,
 }
 
 /// Asks the script in this file about all things. `skip` passes over what makes no sense. A script that does not come
@@ -105,7 +107,10 @@ fn hear(
         if since.elapsed() >= patience {
             watch.over.store(true, Ordering::Relaxed);
             let last = answer.recv_timeout(LAST_WORDS);
-            return last.unwrap_or_else(|_| Err(slow(patience)));
+            return last.unwrap_or_else(|_| {
+                let place = watch.place.get();
+                Err(place.map_or_else(|| slow(patience), |place| format!("failed: {place}")))
+            });
         }
     }
 }
@@ -142,12 +147,11 @@ fn sandbox(things: usize, patience: Duration, watch: &Arc<Watch>) -> mlua::Resul
         while told.replace(true) {
             thread::park();
         }
-        let line = at.current_line().unwrap_or(0);
-        Err(Error::runtime(format!(
-            "{}:{line}: {}",
-            at.source().short_src.unwrap_or_default(),
-            slow(patience)
-        )))
+        let (line, source) = (at.current_line().unwrap_or(0), at.source());
+        let file = source.short_src.unwrap_or_default();
+        let place = format!("{file}:{line}: {}", slow(patience));
+        watch.place.get_or_init(|| place.clone());
+        Err(Error::runtime(place))
     })?;
     Ok(lua)
 }

@@ -63,7 +63,13 @@ fn ending(kind: &KindUse) -> String {
 }
 
 /// For a machine: one line.
-pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Duration) -> String {
+pub fn described(
+    image: &Path,
+    gathered: &Gathered,
+    packed: &Packed,
+    took: Duration,
+    notes: &[(Vec<u8>, Vec<u8>)],
+) -> String {
     let own = &packed.statistics;
     let kind = |kind: &KindUse| {
         let (files, bytes) = (kind.files, kind.bytes);
@@ -75,6 +81,8 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
     };
     let amount = |own: &Amount| json!({ "streams": own.count, "bytes": own.bytes });
     let left = &packed.choices.left;
+    let note = |(name, value): &(Vec<u8>, Vec<u8>)| (shown(name), json!(shown(value)));
+    let notes: serde_json::Map<_, _> = notes.iter().map(note).collect();
     let line = json!({
         "image": image.to_string_lossy(),
         "name": hex(&packed.name),
@@ -87,9 +95,12 @@ pub fn described(image: &Path, gathered: &Gathered, packed: &Packed, took: Durat
         "duplicate_bytes": packed.saved,
         "data": packed.data,
         "metadata": packed.metadata,
+        "notes": notes,
+        "repeats_least": packed.choices.repeats,
         "repeated": packed.choices.repeated,
         "units": packed.choices.units,
         "alike": packed.choices.alike,
+        "stream_max": packed.choices.stream_max,
         "unpacked": packed.choices.unpacked,
         "unpacked_text": packed.choices.text,
         "left": {

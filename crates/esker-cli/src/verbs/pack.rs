@@ -103,8 +103,8 @@ pub struct Pack {
     /// Do not go into other file systems
     #[arg(short = 'x', long)]
     one_file_system: bool,
-    /// Tell what was chosen, and what came of it
-    #[arg(long, conflicts_with = "json")]
+    /// Tell what was chosen, and what came of it; --json always does
+    #[arg(long)]
     explain: bool,
     /// Keep what `esker receive` knows in the root: only it says so, of what nobody has changed
     #[arg(long, hide = true)]
@@ -153,11 +153,8 @@ impl Pack {
         let (mut gathered, packed) = self.pack(&output, options, &plan)?;
         gathered.nonsense = std::mem::take(&mut plan.chosen.nonsense);
         output.keep()?;
-        let told = tell(&self.output, &gathered, &packed, began, self.json);
-        if self.explain {
-            say(&explained(&packed, &notes));
-        }
-        told
+        let told = Told { json: self.json, explain: self.explain, notes: &notes };
+        tell(&self.output, &gathered, &packed, began, told)
     }
 
     fn pack(
@@ -300,19 +297,35 @@ impl Pack {
     }
 }
 
+/// How it is told what came of it.
+pub struct Told<'a> {
+    /// For a machine: all of it.
+    pub json: bool,
+    /// What was chosen besides.
+    pub explain: bool,
+    /// What the image says of itself.
+    pub notes: &'a [(Vec<u8>, Vec<u8>)],
+}
+
 /// Tells what came of it.
 pub fn tell(
     image: &Path,
     gathered: &Gathered,
     packed: &Packed,
     began: Instant,
-    json: bool,
+    told: Told<'_>,
 ) -> Outcome {
     for trouble in &gathered.troubles {
         eprintln!("esker: {trouble}");
     }
-    let text = if json { described } else { words };
-    say(&text(image, gathered, packed, began.elapsed()));
+    if told.json {
+        say(&described(image, gathered, packed, began.elapsed(), told.notes));
+    } else {
+        say(&words(image, gathered, packed, began.elapsed()));
+        if told.explain {
+            say(&explained(packed, told.notes));
+        }
+    }
     if gathered.troubles.is_empty() {
         return Ok(());
     }

@@ -12,14 +12,12 @@ use esker_image::pack::{Meta, NodeId, Options, Packed, Packer};
 use esker_image::{Cache, Image};
 use esker_volume::stream::OWN;
 
-use super::pack::tell;
-use super::say;
+use super::pack::{Told, tell};
 use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::images::{self, Opening};
 use crate::pack::{
     Again, Bar, Choosing, Gathered, Making, NAMED_BEFORE, NOT_THERE, OnBad, Order, Output,
-    Rewriting, Total, again, each_in, explained, failure, kind_word, no_file, refuse_in_vain,
-    take_over,
+    Rewriting, Total, again, each_in, failure, kind_word, no_file, refuse_in_vain, take_over,
 };
 
 /// Pack an image again: at another level, with other blocks, a part of it, in another order, or only
@@ -78,8 +76,8 @@ pub struct Repack {
     rewriting: Rewriting,
     #[command(flatten)]
     opening: Opening,
-    /// Tell what was chosen, and what came of it
-    #[arg(long, conflicts_with = "json")]
+    /// Tell what was chosen, and what came of it; --json always does
+    #[arg(long)]
     explain: bool,
     /// Show no progress
     #[arg(short, long)]
@@ -137,11 +135,8 @@ impl Repack {
         gathered.nonsense = nonsense;
         output.keep()?;
         self.warn(&image);
-        let told = tell(&self.output, &gathered, &packed, began, self.json);
-        if self.explain {
-            say(&explained(&packed, &notes));
-        }
-        told
+        let told = Told { json: self.json, explain: self.explain, notes: &notes };
+        tell(&self.output, &gathered, &packed, began, told)
     }
 
     /// The order; of one that a file lists, that file.

@@ -289,7 +289,10 @@ mod tests {
     #[test]
     fn features_have_names_or_numbers() {
         assert!(features(0, &INCOMPATIBLE).is_empty());
-        assert_eq!(features(1 | 1 << 62 | 1 << 63, &INCOMPATIBLE), ["snapshots", "bit 62", "bit 63"]);
+        assert_eq!(
+            features(1 | 1 << 62 | 1 << 63, &INCOMPATIBLE),
+            ["snapshots", "bit 62", "bit 63"]
+        );
         let all = json!({ "compatible": ["bit 3"], "incompatible": ["snapshots", "bit 62"] });
         assert_eq!(features_shown(&all), "snapshots, bit 62 (incompatible); bit 3 (compatible)");
     }

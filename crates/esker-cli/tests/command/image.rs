@@ -200,6 +200,7 @@ fn what_cannot_be_packed_is_refused_by_name() {
     let output = run(&[text(&tree), "-o", text(&image), "--force", "--memory", "1M"]);
     refused(&output, 2, &["memory", "--memory"], &nowhere);
     assert_eq!(fs::read(&image).unwrap(), b"old");
+    refused(&run(&[text(&tree), "-o", "-"]), 2, &["standard output", "./-"], &nowhere);
     for bad in
         [["--codec", "zip"], ["--codec", "zstd:99"], ["--block-size", "1"], ["--level", "10"]]
     {

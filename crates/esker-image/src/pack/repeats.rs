@@ -106,6 +106,21 @@ impl Repeats {
         self.anchors.memory()
     }
 
+    /// How many anchors some bytes have, and how many of these were there before.
+    pub fn known(&self, looked: Looked<'_>) -> (usize, usize) {
+        let own = looked.behind(0).filter(|(hash, _)| self.anchors.is_one(*hash));
+        own.fold((0, 0), |(all, known), (hash, _)| {
+            (all + 1, known + usize::from(self.anchors.get(hash).is_some()))
+        })
+    }
+
+    /// Remembers bytes that were put into the spool at this address as they are.
+    pub fn note(&mut self, looked: Looked<'_>, address: u64) {
+        for (hash, end) in looked.behind(0) {
+            self.anchors.insert(hash, address + end as u64);
+        }
+    }
+
     /// Takes bytes apart, and puts what is new into the spool. They may go on where the stretch before ended, which
     /// is at the address `behind`.
     pub fn take(
