@@ -12,8 +12,8 @@ use esker_stone::{Codec, ColumnHead, GroupHead, Superblock, hex};
 
 use kit::parts::take_apart;
 use kit::{
-    PICTURES, Picture, open, options, pack, pack_changed, pack_files, pack_jpegs, pack_programs,
-    pack_sounds, pack_streams, pack_texts, picture,
+    ENCODERS, PICTURES, Picture, open, options, pack, pack_changed, pack_files, pack_jpegs,
+    pack_programs, pack_sounds, pack_streams, pack_texts, picture,
 };
 
 /// Each golden image, how it was packed, and the name that it must have.
@@ -73,6 +73,10 @@ const SHARED: (&str, &str) =
 /// One with blocks that are made of text in others, and the name that it must have.
 const STREAMS: (&str, &str) =
     ("v1-streams.esker", "f57733a6603475f5cdcb3b278acf99ff50c8e66742aaba0793d0a7e9ac0e9adb");
+
+/// One with streams by encoders beside zlib, and the name that it must have.
+const OTHERS: (&str, &str) =
+    ("v1-encoders.esker", "85616add864769640872cfc66a27abff71ef42e0caee766cdafd31e633af3c84");
 
 /// One with code whose branches are told by where they go to, and the name that it must have.
 const PROGRAMS: (&str, &str) =
@@ -142,6 +146,9 @@ fn an_old_image_with_blocks_that_are_made_is_read_as_it_was_written() {
     assert!(found == right);
     let right = picture(&open(pack_files(options(Codec::None, 0), PICTURES)).unwrap()).unwrap();
     let found = read(PICTURED.0, PICTURED.1, || pack_files(options(Codec::Zstd, 19), PICTURES));
+    assert!(found == right);
+    let right = picture(&open(pack_files(options(Codec::None, 0), ENCODERS)).unwrap()).unwrap();
+    let found = read(OTHERS.0, OTHERS.1, || pack_files(options(Codec::Zstd, 19), ENCODERS));
     assert!(found == right);
 }
 

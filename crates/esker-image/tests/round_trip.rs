@@ -2,16 +2,19 @@
 
 mod kit;
 
+use std::io::Cursor;
+
 use esker::store::View as _;
-use esker::{Error, Ino, Name, XattrName};
-use esker_image::pack::{LEVELS, Options, Packer, Sharing, copy};
+use esker::{Error, Ino, Kind, Name, XattrName};
+use esker_image::pack::{Guide, LEVELS, Meta, Options, Packer, Sharing, copy, copy_adopted};
 use esker_image::{Cache, Depth, Image, verify};
 use esker_stone::rows::extents::Piece;
-use esker_stone::{Codec, Start};
+use esker_stone::superblock::ENCODERS as ENCODED;
+use esker_stone::{Codec, Start, Superblock};
 
 use kit::{
-    PICTURES, STREAMS, all_kinds, open, open_with, options, pack, pack_and_tell, pack_files,
-    pack_sounds, pack_streams, pack_versions, picture, shared,
+    ENCODERS, PICTURES, STREAMS, all_kinds, open, open_with, options, pack, pack_and_tell,
+    pack_files, pack_sounds, pack_streams, pack_versions, picture, shared,
 };
 
 #[test]
@@ -272,6 +275,37 @@ fn streams_are_stored_as_their_text_and_made_again() {
                 })
         );
     }
+}
+
+/// All of an image is copied.
+struct All;
+
+impl<W> Guide<W> for All {
+    fn trouble(&mut self, _: &[u8], _: Error) -> bool {
+        false
+    }
+}
+
+#[test]
+fn streams_of_other_encoders_are_made_again_and_are_a_feature() {
+    let feature = |bytes: &[u8]| Superblock::parse(&bytes[..512]).unwrap().incompatible & ENCODED;
+    let plain = open(pack_files(Options { unpack: None, ..options(Codec::Zstd, 9) }, ENCODERS));
+    let right = picture(&plain.unwrap()).unwrap();
+    let (bytes, choices) = pack_and_tell(options(Codec::Zstd, 9), ENCODERS.iter().copied());
+    let image = open(bytes.clone()).unwrap();
+    assert!(picture(&image).unwrap() == right);
+    assert_eq!(verify(&image, Depth::Plain, &mut |_| {}).findings, []);
+    // All of them, and their text once.
+    assert_eq!(choices.left.unknown.count, 0);
+    assert!(bytes.len() < ENCODERS[0].1.len() + 3000, "{}", bytes.len());
+    assert_eq!((feature(&bytes), feature(&pack_streams(options(Codec::Zstd, 9)))), (ENCODED, 0));
+    // Whoever takes the blocks over needs it as well.
+    let (output, root) = (Cursor::new(Vec::new()), Meta::new(Kind::Directory, 0o755));
+    let mut packer = Packer::new(output, root, options(Codec::Zstd, 9)).unwrap();
+    copy_adopted(&image, &mut packer, &mut All).unwrap();
+    let again = packer.finish().unwrap().0.into_inner();
+    assert_eq!(feature(&again), ENCODED);
+    assert!(picture(&open(again).unwrap()).unwrap() == right);
 }
 
 #[test]

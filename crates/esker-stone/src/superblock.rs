@@ -28,8 +28,10 @@ pub const BRANCHES: u64 = 1;
 pub const WORDS: u64 = 2;
 /// The feature that says of pictures that some block is in a codec of their own.
 pub const PICTURES: u64 = 4;
+/// The feature without which blocks made of text could not be made where encoders are guessed beside zlib.
+pub const ENCODERS: u64 = 8;
 /// All features that are known here.
-const KNOWN: u64 = BRANCHES | WORDS | PICTURES;
+const KNOWN: u64 = BRANCHES | WORDS | PICTURES | ENCODERS;
 
 /// The number of the segment with the roots.
 pub const ROOTS: u64 = 1;

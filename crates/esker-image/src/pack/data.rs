@@ -15,7 +15,7 @@ use esker_stone::check::{Hash, hash};
 use esker_stone::deflate::Run;
 use esker_stone::jpeg::Strip;
 use esker_stone::rows::extents::{BlockName, Piece};
-use esker_stone::superblock::DATA;
+use esker_stone::superblock::{DATA, ENCODERS};
 use esker_stone::{Setting, Shared};
 
 use super::alike::Like;
@@ -92,6 +92,8 @@ pub(super) struct Data<W> {
     choices: Choices,
     /// How blocks of each category are compressed that has any.
     pub settings: [Option<Setting>; Category::NAMES.len()],
+    /// Whether blocks are made as encoders beside zlib would.
+    pub encoders: bool,
     /// Bytes that were there already.
     pub saved: u64,
     /// Bytes of all blocks.
@@ -152,6 +154,7 @@ impl<W: Write> Data<W> {
                 ..Choices::default()
             },
             settings: [None; Category::NAMES.len()],
+            encoders: false,
             saved: 0,
             stored_plain: 0,
             largest: 0,
@@ -593,6 +596,7 @@ impl<W: Write> Data<W> {
             self.largest = self.largest.max(row.plain.into());
             self.pool.adopt(&stored, row)?;
         }
+        self.encoders = image.rest().superblock().incompatible & ENCODERS > 0;
         Ok(())
     }
 
@@ -680,6 +684,7 @@ impl<W: Write> Data<W> {
     /// Gives all blocks to the pool that are made, now that it is known where their text lies.
     fn give_made(&mut self) -> Result<()> {
         self.contents.make_from(self.pool.next_slot());
+        self.encoders |= self.making.as_ref().is_some_and(Making::has_others);
         for made in self.making.take().map_or_else(Vec::new, Making::finish) {
             let mut text = Vec::new();
             for own in made.text {

@@ -44,12 +44,19 @@ pub(super) struct Making {
     done: Vec<Made>,
     /// Bytes of all recipes so far.
     recipes: usize,
+    /// Whether encoders are guessed beside zlib.
+    others: bool,
 }
 
 impl Making {
     /// Whether there is room for more.
     pub const fn has_room(&self) -> bool {
         self.recipes < RECIPES_MAX
+    }
+
+    /// Whether encoders are guessed beside zlib.
+    pub const fn has_others(&self) -> bool {
+        self.others
     }
 
     /// Bytes of memory that it takes, in about.
@@ -85,6 +92,7 @@ impl Making {
         self.fit(bytes.len(), run.text.len());
         debug_assert!(run.text.len() <= RECIPE_TEXT_MAX);
         self.steps.run(run);
+        self.others |= !run.is_by_zlib();
         let (from, len) = (run.text.start as u64, run.text.len() as u64);
         self.text.push(Text { content, from, len });
         self.text_len += run.text.len();

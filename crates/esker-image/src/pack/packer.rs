@@ -10,7 +10,7 @@ use esker::{Ino, Kind};
 use esker_stone::layer::{LayerWriter, write_index};
 use esker_stone::root::{Base, Root, Statistics};
 use esker_stone::rows::blocks::ORIGIN_SEGMENT_MASK;
-use esker_stone::superblock::{BRANCHES, DATA, Lens, PICTURES, ROOTS, WORDS};
+use esker_stone::superblock::{BRANCHES, DATA, ENCODERS, Lens, PICTURES, ROOTS, WORDS};
 use esker_stone::tree::Writing;
 use esker_stone::{Codec, Hash, PageRef, Sealed, Superblock, hash};
 
@@ -359,7 +359,7 @@ impl<W: Write + Seek> Packer<W> {
         laying.lay(&numbers, &mut statistics)?;
         let mut roots = Vec::new();
         let (layer, tables) = laying.layer.finish(&mut roots)?;
-        let settings = self.data.settings;
+        let (settings, encoders) = (self.data.settings, self.data.encoders);
         let ((mut output, rows, data), contents, units) = self.data.finish()?;
         choices.categories = uses(&rows, &settings);
         let stored = Stored { contents, units: &units, rows: &rows };
@@ -379,6 +379,7 @@ impl<W: Write + Seek> Packer<W> {
         let mut superblock = Superblock::new(lens, &page);
         for (feature, needed) in [
             (BRANCHES, rows.iter().any(|row| row.transform.is_of_code())),
+            (ENCODERS, encoders),
             (PICTURES, rows.iter().any(|row| row.codec == Codec::Jpeg)),
             (WORDS, rows.iter().any(|row| row.words > 0)),
         ] {

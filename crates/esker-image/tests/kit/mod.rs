@@ -281,6 +281,14 @@ pub const STREAMS: [(&str, &[u8]); 3] = [
     ("three.zip", include_bytes!("../streams/three.zip")),
 ];
 
+/// Files of gzip by encoders beside zlib, by name; all have the same text.
+pub const ENCODERS: [(&str, &[u8]); 4] = [
+    ("cargo.gz", include_bytes!("../streams/cargo.gz")),
+    ("go.gz", include_bytes!("../streams/go.gz")),
+    ("ng.gz", include_bytes!("../streams/ng.gz")),
+    ("node.gz", include_bytes!("../streams/node.gz")),
+];
+
 /// PNG files, by name.
 pub const PICTURES: [(&str, &[u8]); 2] = [
     ("whole.png", include_bytes!("../streams/whole.png")),
@@ -319,7 +327,7 @@ pub fn all_kinds() -> Vec<(String, Vec<u8>)> {
     files.extend(programs(12_000));
     files.push(("sound.wav".to_owned(), wave(2, 9000)));
     files.push(("chance".to_owned(), noise(9, 100_000)));
-    let packed = STREAMS.into_iter().chain(PICTURES).chain(JPEGS);
+    let packed = STREAMS.into_iter().chain(ENCODERS).chain(PICTURES).chain(JPEGS);
     files.extend(packed.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())));
     files
 }

@@ -1,16 +1,17 @@
-//! What zlib and gzip would have made of a text: the token that comes next, guessed from the bytes alone.
+//! What zlib, and encoders that come from it, would have made of a text: the token that comes next, guessed from the
+//! bytes alone.
 //!
 //! Above: `run`, which tells where a guess is wrong. Invariant: the same bytes, style and tokens so far give the same
 //! guess for ever, since what was packed hangs on it; and the work is bounded by the text.
 
 use super::blocks::Token;
-use super::places::{FAR_MAX, LENS, Places};
+use super::places::{FAR_MAX, Hash, Places};
 
 /// The longest match.
 const MATCH_MAX: usize = 258;
 /// The shortest.
 const MATCH_MIN: usize = 3;
-/// Matches of the shortest length that reach back further are none.
+/// Matches of the shortest length that reach back further are none, for most encoders.
 const TOO_FAR: usize = 4096;
 /// Places that are compared for each byte of text on average, at most.
 const STEPS_MAX: u64 = 192;
@@ -24,8 +25,58 @@ pub(super) struct Style {
     pub level: u8,
     /// Whether short matches are none.
     pub filtered: bool,
-    /// Whether places are found by 16 bits instead of 15.
-    pub wide: bool,
+    /// Whose it is.
+    pub family: Family,
+}
+
+/// Encoders that do the same but for how they find matches, by their numbers at rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    /// zlib, and gzip.
+    Zlib,
+    /// zlib with more memory.
+    Wide,
+    /// zlib-ng and zlib-rs at level 9, as cargo has it: all places are compared, and short matches come from anywhere.
+    Next,
+    /// zlib-ng at levels 7 and 8, and zlib of Chromium's, as Node has it: no match is shorter than four bytes.
+    Four,
+    /// Go: the same, and matches of four bytes are none from far away.
+    Go,
+}
+
+impl Family {
+    const ALL: [Self; 5] = [Self::Zlib, Self::Wide, Self::Next, Self::Four, Self::Go];
+
+    /// How places are found.
+    const fn hash(self) -> Hash {
+        match self {
+            Self::Zlib | Self::Next => Hash::Three,
+            Self::Wide => Hash::Wide,
+            Self::Four | Self::Go => Hash::Four,
+        }
+    }
+
+    /// The shortest match.
+    const fn least(self) -> usize {
+        self.hash().reach()
+    }
+
+    /// A match that is so short reaches back no further than [`TOO_FAR`].
+    const fn near_only(self) -> usize {
+        match self {
+            Self::Zlib | Self::Wide => MATCH_MIN,
+            Self::Next | Self::Four => 0,
+            Self::Go => 4,
+        }
+    }
+
+    /// Fewer bytes at the end of a text begin no match.
+    const fn rest(self) -> usize {
+        match self {
+            Self::Zlib | Self::Wide => MATCH_MIN,
+            Self::Next | Self::Four | Self::Go => 4,
+        }
+    }
 }
 
 /// How hard an encoder tries.
@@ -42,35 +93,52 @@ struct Effort {
 }
 
 impl Style {
-    /// Those that are tried, the most frequent first.
-    pub const ALL: [Self; 8] = [
-        Self::of(9, false),
-        Self::of(6, false),
-        Self::of(8, false),
-        Self::of(7, false),
-        Self::of(5, false),
-        Self::of(4, false),
-        Self::of(9, true),
-        Self::of(6, true),
-    ];
+    /// The usual one.
+    #[cfg(test)]
+    pub const USUAL: Self = Self::of(9, Family::Zlib);
 
-    const fn of(level: u8, filtered: bool) -> Self {
-        Self { level, filtered, wide: false }
+    /// Those that may have made these tokens, the likeliest first: what zlib never does, somebody else has done.
+    pub fn likely(tokens: &[Token]) -> Vec<Self> {
+        let count = |is: &dyn Fn(usize, usize) -> bool| {
+            let is_one = |token: &&Token| match **token {
+                Token::Match { len, far } => is(len.into(), far.into()),
+                Token::Literal(_) => false,
+            };
+            tokens.iter().filter(is_one).count()
+        };
+        let levels = |family| LEVELS.map(|level| Self::of(level, family));
+        let filtered = [9, 6].map(|level| Self { filtered: true, ..Self::of(level, Family::Zlib) });
+        let zlib = [&levels(Family::Zlib)[..], &filtered].concat();
+        if count(&|len, far| len == MATCH_MIN && far > TOO_FAR) > 0 {
+            return [&[Self::of(9, Family::Next)], &zlib[..]].concat();
+        }
+        if count(&|len, _| len == MATCH_MIN) * SELDOM > count(&|_, _| true) {
+            return zlib;
+        }
+        let has_four = count(&|len, far| len == 4 && far > TOO_FAR) > 0;
+        let four = if has_four { Family::Four } else { Family::Go };
+        [zlib, levels(four).to_vec()].concat()
+    }
+
+    const fn of(level: u8, family: Family) -> Self {
+        Self { level, filtered: false, family }
     }
 
     /// The byte at rest.
     pub const fn number(self) -> u8 {
-        self.level | (self.filtered as u8) << 4 | (self.wide as u8) << 5
+        self.level | (self.filtered as u8) << 4 | (self.family as u8) << 5
     }
 
     /// Of the byte at rest.
     pub fn numbered(number: u8) -> Option<Self> {
-        let known = number >> 6 == 0 && (4..=9).contains(&(number & 15));
-        known.then_some(Self {
-            level: number & 15,
-            filtered: number >> 4 & 1 == 1,
-            wide: number >> 5 & 1 == 1,
-        })
+        let (level, family) = (number & 15, Family::ALL.get(usize::from(number >> 5)));
+        let family = *family.filter(|_| (4..=9).contains(&level))?;
+        Some(Self { level, filtered: number >> 4 & 1 == 1, family })
+    }
+
+    /// Whether zlib itself has it, which is all that was known once.
+    pub const fn is_plain(self) -> bool {
+        matches!(self.family, Family::Zlib | Family::Wide)
     }
 
     const fn effort(self) -> Effort {
@@ -85,6 +153,12 @@ impl Style {
         Effort { good, lazy, nice, tries }
     }
 }
+
+/// An encoder that knows places by four bytes has found three only where hashes met: one match in so many is none.
+const SELDOM: usize = 256;
+
+/// Levels, the most frequent first.
+const LEVELS: [u8; 6] = [9, 6, 8, 7, 5, 4];
 
 /// A match: its length and where it begins.
 type Found = (usize, usize);
@@ -107,7 +181,7 @@ impl<'a> Guesser<'a> {
     /// Of a text whose first `from` bytes are there already.
     pub fn new(text: &'a [u8], from: usize, style: Style) -> Self {
         let steps = text.len() as u64 * STEPS_MAX;
-        let places = Places::of(text, style.wide);
+        let places = Places::of(text, style.family.hash());
         let effort = style.effort();
         Self { text, style, effort, whole: from == 0, places, carried: None, steps }
     }
@@ -118,10 +192,13 @@ impl<'a> Guesser<'a> {
         Self { steps, ..Self::new(text, from, style) }
     }
 
-    /// The same text from its beginning in another style that finds places by as many bits, which spares the work of
-    /// linking them.
+    /// The same text from its beginning in another style. Where it finds places by the same hash, that spares the work
+    /// of linking them.
     pub fn restyled(self, style: Style) -> Self {
-        debug_assert!(self.style.wide == style.wide && self.whole);
+        debug_assert!(self.whole);
+        if style.family.hash() != self.style.family.hash() {
+            return Self::new(self.text, 0, style);
+        }
         let steps = self.text.len() as u64 * STEPS_MAX;
         Self { style, effort: style.effort(), carried: None, steps, ..self }
     }
@@ -136,14 +213,21 @@ impl<'a> Guesser<'a> {
     /// ranks say how many places an encoder would have looked at.
     fn search(&mut self, at: usize, least: usize) -> Option<Found> {
         let most = (self.text.len() - at).min(MATCH_MAX);
-        if least >= most || most < MATCH_MIN {
+        let family = self.style.family;
+        let least = least.max(family.least() - 1);
+        if least >= most || most < family.rest() {
             return None;
         }
         let Effort { good, tries, .. } = self.effort;
-        let tries = if least >= good { tries >> 2 } else { tries };
+        let tries = match family {
+            Family::Next => u32::MAX,
+            _ if least >= good => tries >> 2,
+            _ => tries,
+        };
+        let lens = self.places.lens();
         let mut end = most;
-        for order in (0..LENS.len()).rev() {
-            let len = LENS[order];
+        for order in (0..lens.len()).rev() {
+            let len = lens[order];
             if len > most {
                 continue;
             }
@@ -154,8 +238,8 @@ impl<'a> Guesser<'a> {
                 None
             };
             if let Some((best, start)) = found {
-                let short =
-                    best <= 5 && self.style.filtered || best == MATCH_MIN && at - start > TOO_FAR;
+                let far = best <= family.near_only() && at - start > TOO_FAR;
+                let short = best <= 5 && self.style.filtered || far;
                 return (!short).then_some((best, start));
             }
             // Whatever shares more bytes than that is no match, or too far away.
@@ -268,7 +352,7 @@ mod tests {
     #[test]
     fn matches_are_found_and_better_ones_behind_them() {
         let text = b"_abcde_bcdefgh_abcdefgh!";
-        let mut guesser = Guesser::new(text, 0, Style::ALL[0]);
+        let mut guesser = Guesser::new(text, 0, Style::USUAL);
         let (mut at, mut tokens) = (0, Vec::new());
         while at < text.len() {
             let token = guesser.next(at).unwrap();
@@ -285,14 +369,26 @@ mod tests {
     /// What FORMAT.md says that a search finds, place by place.
     fn plainly(guesser: &Guesser<'_>, at: usize, least: usize) -> Option<Found> {
         let (text, style) = (guesser.text, guesser.style);
+        let family = style.family;
         let hash = |at: usize| {
-            let [one, two, three] = [text[at], text[at + 1], text[at + 2]].map(u32::from);
-            let shift = if style.wide { 6 } else { 5 };
-            ((one << (2 * shift)) ^ (two << shift) ^ three) & ((1 << (3 * shift)) - 1) & 0xffff
+            let bytes = [0, 1, 2, 3].map(|part| u32::from(*text.get(at + part).unwrap_or(&0)));
+            let [one, two, three, four] = bytes;
+            let shift = if family == Family::Wide { 6 } else { 5 };
+            match family {
+                Family::Four | Family::Go => {
+                    let word = one | two << 8 | three << 16 | four << 24;
+                    word.wrapping_mul(2_654_435_761) >> 16
+                }
+                _ => {
+                    let hash = (one << (2 * shift)) ^ (two << shift) ^ three;
+                    hash & ((1 << (3 * shift)) - 1) & 0xffff
+                }
+            }
         };
         let Effort { good, nice, tries, .. } = style.effort();
         let most = (text.len() - at).min(MATCH_MAX);
-        if most <= least {
+        let least = if matches!(family, Family::Four | Family::Go) { least.max(3) } else { least };
+        if most <= least || most < 4 && !style.is_plain() {
             return None;
         }
         let (mut best, mut start, mut compared) = (least, None, 0);
@@ -306,14 +402,22 @@ mod tests {
             let len = (0..most).take_while(|&len| text[from + len] == text[at + len]).count();
             if len > best {
                 (best, start) = (len, Some(from));
+                if best >= nice.min(most) {
+                    break;
+                }
             }
             let enough = if least >= good { tries / 4 } else { tries };
-            if best >= nice.min(most) || compared == enough {
+            if compared == enough && family != Family::Next {
                 break;
             }
         }
         let start = start?;
-        let short = best <= 5 && style.filtered || best == MATCH_MIN && at - start > TOO_FAR;
+        let near = match family {
+            Family::Zlib | Family::Wide => best == 3,
+            Family::Go => best == 4,
+            _ => false,
+        };
+        let short = best <= 5 && style.filtered || near && at - start > TOO_FAR;
         (!short).then_some((best, start))
     }
 
@@ -339,7 +443,7 @@ mod tests {
     #[test]
     fn what_is_found_is_what_the_format_says() {
         let texts = texts();
-        for (number, style) in (0..96).filter_map(|n| Some((n, Style::numbered(n)?))) {
+        for (number, style) in (0..=u8::MAX).filter_map(|n| Some((n, Style::numbered(n)?))) {
             let mut found = 0;
             for (text, from) in texts.iter().flat_map(|text| [(text, 0), (text, 1)]) {
                 let mut guesser = Guesser::new(text, from, style);
@@ -367,8 +471,8 @@ mod tests {
             })
             .collect()
         };
-        let mut again = Guesser::new(&text, 0, Style::ALL[0]);
-        for style in Style::ALL {
+        let mut again = Guesser::new(&text, 0, Style::USUAL);
+        for style in (0..=u8::MAX).filter_map(Style::numbered) {
             again = again.restyled(style);
             let found = all(&mut again);
             assert_eq!(found, all(&mut Guesser::new(&text, 0, style)), "{style:?}");
@@ -383,11 +487,31 @@ mod tests {
 
     #[test]
     fn styles_have_numbers() {
-        for style in Style::ALL {
-            assert_eq!(Style::numbered(style.number()), Some(style));
+        let all: Vec<_> = (0..=u8::MAX).filter_map(|n| Some((n, Style::numbered(n)?))).collect();
+        assert_eq!(all.len(), 6 * 2 * Family::ALL.len());
+        for (number, style) in all {
+            assert_eq!(style.number(), number);
         }
-        for wrong in [0, 3, 10, 64 | 9, 0x89] {
+        for wrong in [0, 3, 10, 0xa9, 0xe9] {
             assert_eq!(Style::numbered(wrong), None);
         }
+    }
+
+    #[test]
+    fn what_zlib_never_does_tells_others() {
+        let of = |all: &[(u16, u16)]| {
+            let tokens: Vec<_> = all.iter().map(|&(len, far)| Token::Match { len, far }).collect();
+            let families: Vec<_> =
+                Style::likely(&tokens).iter().map(|style| style.family).collect();
+            (families[0], families[families.len() - 1])
+        };
+        let (zlib, next) = (Family::Zlib, Family::Next);
+        assert_eq!(of(&[]), (zlib, Family::Go));
+        assert_eq!(of(&[(3, 4096), (4, 9000)]), (zlib, zlib));
+        assert_eq!(of(&[(3, 4097)]), (next, zlib), "three bytes from far away");
+        assert_eq!(of(&[(4, 4097), (9, 1)]), (zlib, Family::Four), "never three");
+        assert_eq!(of(&[(4, 4096), (5, 9000)]), (zlib, Family::Go), "nor four from far away");
+        let seldom = [&[(3, 1), (4, 9000)][..], &[(9, 1); 300]].concat();
+        assert_eq!(of(&seldom), (zlib, Family::Four), "three by chance");
     }
 }

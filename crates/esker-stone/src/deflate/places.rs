@@ -3,8 +3,31 @@
 //! Above: `guess`, which looks for matches. Invariant: places that share a beginning are on one way, so whoever follows
 //! it misses none that is near enough; others are on it too where hashes meet, so bytes are compared.
 
-/// Lengths of the beginnings by which places are linked, rising.
-pub(super) const LENS: [usize; 2] = [3, 5];
+/// Lengths of the beginnings by which places are linked, rising: the first is the encoder's, by the other long matches
+/// are found soon.
+const LENS: [usize; 2] = [3, 5];
+
+/// How an encoder finds places that begin alike: by a hash of their first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hash {
+    /// Of three bytes, 15 bits.
+    Three,
+    /// Of three bytes, 16 bits.
+    Wide,
+    /// Of four bytes, 16 bits.
+    Four,
+}
+
+impl Hash {
+    /// How many bytes it is of.
+    pub const fn reach(self) -> usize {
+        match self {
+            Self::Three | Self::Wide => 3,
+            Self::Four => 4,
+        }
+    }
+}
+
 /// Bits of the hash of a beginning.
 const BITS: u32 = 15;
 /// How far back a match may begin.
@@ -32,6 +55,8 @@ impl Head for u32 {
 
 /// What is known of all places of a text.
 pub(super) struct Places {
+    /// Lengths of the beginnings by which places are linked, rising.
+    lens: [usize; LENS.len()],
     /// For each length and each place, how far back the next one is; 0: there is none, or none that is near enough.
     near: [Vec<u16>; LENS.len()],
     /// How many places before it are on the way of the shortest, modulo 2^16.
@@ -39,41 +64,52 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Of a text. `wide`: encoders know three bytes by 16 bits instead of 15.
-    pub fn of(text: &[u8], wide: bool) -> Self {
-        let mut places = Self::none(text.len());
+    /// Of a text.
+    pub fn of(text: &[u8], by: Hash) -> Self {
+        let mut places = Self::none(text.len(), by);
         if text.len() + NOTHING <= usize::from(u16::MAX) {
-            places.link_all::<u16>(text, wide);
+            places.link_all::<u16>(text, by);
         } else {
-            places.link_all::<u32>(text, wide);
+            places.link_all::<u32>(text, by);
         }
         places
     }
 
     /// Nothing yet of a text of this length.
-    fn none(len: usize) -> Self {
-        Self { near: std::array::from_fn(|_| vec![0; len]), rank: vec![0; len] }
+    fn none(len: usize, by: Hash) -> Self {
+        let lens = [by.reach(), LENS[1]];
+        Self { lens, near: std::array::from_fn(|_| vec![0; len]), rank: vec![0; len] }
     }
 
-    fn link_all<H: Head>(&mut self, text: &[u8], wide: bool) {
-        self.link_shortest::<H>(text, wide);
-        for (len, near) in LENS.into_iter().zip(&mut self.near).skip(1) {
-            link::<H>(text, len, near);
+    fn link_all<H: Head>(&mut self, text: &[u8], by: Hash) {
+        match by {
+            Hash::Three => self.link_first::<H, 3>(text, 15, |bytes| rolled(bytes, 5)),
+            Hash::Wide => self.link_first::<H, 3>(text, 16, |bytes| rolled(bytes, 6)),
+            Hash::Four => self.link_first::<H, 4>(text, 16, multiplied),
         }
+        link::<H>(text, LENS[1], &mut self.near[1]);
     }
 
-    /// By the first three bytes, with the hash that encoders have.
-    fn link_shortest<H: Head>(&mut self, text: &[u8], wide: bool) {
-        let (bits, shift) = if wide { (16, 6) } else { (15, 5) };
+    /// By so many first bytes, with the hash that an encoder has.
+    fn link_first<H: Head, const LEN: usize>(
+        &mut self,
+        text: &[u8],
+        bits: u32,
+        hash: impl Fn([u8; LEN]) -> usize,
+    ) {
         let mut heads = heads::<H>(bits);
-        for (at, (three, near)) in text.windows(LENS[0]).zip(&mut self.near[0]).enumerate() {
-            let [one, two, three] = [three[0], three[1], three[2]].map(usize::from);
-            let hash = one << (2 * shift) ^ two << shift ^ three;
-            let head = &mut heads[hash & ((1 << bits) - 1)];
+        let windows = text.windows(LEN).filter_map(|bytes| bytes.first_chunk());
+        for (at, (bytes, near)) in windows.zip(&mut self.near[0]).enumerate() {
+            let head = &mut heads[hash(*bytes) & ((1 << bits) - 1)];
             *near = gap(at, *head);
             self.rank[at] = self.rank[at - usize::from(*near)].wrapping_add(1);
             *head = H::of(at);
         }
+    }
+
+    /// Lengths of the beginnings by which places are linked, rising.
+    pub const fn lens(&self) -> [usize; LENS.len()] {
+        self.lens
     }
 
     /// How far back the next place of this way is.
@@ -85,7 +121,7 @@ impl Places {
     /// the one lies whose way leads back the furthest, and how far. `None`: one of them leads nowhere.
     #[inline]
     pub fn rarest(&self, order: usize, at: usize, len: usize) -> Option<(usize, usize)> {
-        let ways = &self.near[order][at..at + len + 1 - LENS[order]];
+        let ways = &self.near[order][at..at + len + 1 - self.lens[order]];
         // What leads nowhere is most often the last one, and most often it is alone.
         let (&first, &last) = (ways.first()?, ways.last()?);
         if first == 0 || last == 0 {
@@ -109,6 +145,16 @@ impl Places {
     pub fn tried(&self, at: usize, from: usize) -> u32 {
         self.rank[at].wrapping_sub(self.rank[from]).into()
     }
+}
+
+/// The hash of zlib, which takes in one byte after the other.
+fn rolled(bytes: [u8; 3], shift: u32) -> usize {
+    bytes.into_iter().fold(0, |hash, byte| hash << shift ^ usize::from(byte))
+}
+
+/// That of zlib-ng.
+fn multiplied(bytes: [u8; 4]) -> usize {
+    (u32::from_le_bytes(bytes).wrapping_mul(0x9e37_79b1) >> 16) as usize
 }
 
 /// As many as there are hashes of so many bits.
@@ -153,10 +199,15 @@ mod tests {
         let word = |at: u32| format!("w{} ", at.wrapping_mul(at) >> 6 & 0xfff).into_bytes();
         let words = (0..9000).flat_map(word);
         let text: Vec<u8> = words.take(short).collect();
-        for (text, wide) in [(&text[..], false), (&text[..], true), (&text[..9], false)] {
-            let mut long = Places::none(text.len());
-            let short = Places::of(text, wide);
-            long.link_all::<u32>(text, wide);
+        for (text, by) in [
+            (&text[..], Hash::Three),
+            (&text[..], Hash::Wide),
+            (&text[..], Hash::Four),
+            (&text[..9], Hash::Three),
+        ] {
+            let mut long = Places::none(text.len(), by);
+            let short = Places::of(text, by);
+            long.link_all::<u32>(text, by);
             assert!(long.near == short.near && long.rank == short.rank);
             assert!(text.len() < 10 || long.near[1].iter().filter(|&&near| near > 0).count() > 500);
         }

@@ -19,6 +19,9 @@ const AFTER_MAX: usize = 262;
 const RUN_TEXT_MAX: usize = 1 << 20;
 /// Most blocks of a run.
 const RUN_BLOCKS_MAX: u64 = 4096;
+/// Tokens by which a style is chosen: at first, and when these are as they should be.
+const TOKENS_FEW: usize = 1024;
+const TOKENS_MORE: usize = 8192;
 /// A description is at most one part in so many of what it makes, and a little more.
 const WORTH: usize = 8;
 /// The little more.
@@ -44,8 +47,18 @@ pub struct Run {
     pub bytes: Range<usize>,
 }
 
-/// The style that explains most of these blocks, the first ones of a text.
-pub(super) fn style(held: &[Held], text: &[u8], most: usize) -> Style {
+impl Run {
+    /// Whether zlib itself makes such streams; others are a feature of the image.
+    #[must_use]
+    pub fn is_by_zlib(&self) -> bool {
+        let style = self.description.first().and_then(|&number| Style::numbered(number));
+        style.is_none_or(Style::is_plain)
+    }
+}
+
+/// The style that explains most of these blocks, the first ones of a text. A few tokens tell what it is not, and more
+/// whether it is what they say: in a plain beginning, levels do the same.
+pub(super) fn style(held: &[Held], text: &[u8]) -> Style {
     let tokens: Vec<Token> = held
         .iter()
         .take_while(|held| !matches!(held, Held::Stored { .. }))
@@ -53,24 +66,35 @@ pub(super) fn style(held: &[Held], text: &[u8], most: usize) -> Style {
             Held::Stored { .. } => &[],
             Held::Fixed(tokens) | Held::Dynamic { tokens, .. } => &tokens[..],
         })
-        .take(most)
         .copied()
         .collect();
-    let mut best = (usize::MAX, Style::ALL[0]);
+    let some = |most: usize| &tokens[..tokens.len().min(most)];
+    let likely = Style::likely(&tokens);
+    let (wrong, best) = best(&likely, some(TOKENS_FEW), text);
+    if wrong > 0 || tokens.len() <= TOKENS_FEW {
+        return likely[best];
+    }
+    let likely = &likely[best..];
+    likely[self::best(likely, some(TOKENS_MORE), text).1]
+}
+
+/// How many of these tokens the best of some styles does not guess, and which one that is.
+fn best(styles: &[Style], tokens: &[Token], text: &[u8]) -> (usize, usize) {
     let end = tokens.iter().map(|token| token.len()).sum::<usize>() + AFTER_MAX;
     let text = text.get(..end).unwrap_or(text);
-    let mut guesser = Guesser::new(text, 0, best.1);
-    for style in Style::ALL {
-        guesser = guesser.restyled(style);
-        let wrong = wrong(&mut guesser, &tokens, best.0);
+    let mut best = (usize::MAX, 0);
+    let mut guesser = Guesser::new(text, 0, styles[0]);
+    for (number, style) in styles.iter().enumerate() {
+        guesser = guesser.restyled(*style);
+        let wrong = wrong(&mut guesser, tokens, best.0);
         if wrong < best.0 {
-            best = (wrong, style);
+            best = (wrong, number);
         }
         if wrong == 0 {
             break;
         }
     }
-    best.1
+    best
 }
 
 /// How many of these tokens are not what is guessed; no more than `enough` are counted.
@@ -339,7 +363,7 @@ mod tests {
         let mut writer = Writer::default();
         let parts: Vec<_> = text.chunks(40_000).collect();
         let mut at = 0;
-        let mut guesser = Guesser::new(&text, 0, Style::ALL[1]);
+        let mut guesser = Guesser::new(&text, 0, Style::numbered(6).unwrap());
         for (number, part) in parts.iter().enumerate() {
             let last = number + 1 == parts.len();
             if kind == STORED {

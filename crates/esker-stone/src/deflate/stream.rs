@@ -12,8 +12,6 @@ use super::run::{self, Run};
 
 /// Bytes of text that a run has in about: a block more, and it has enough.
 const RUN_TEXT: usize = 96 << 10;
-/// Tokens by which a style is chosen.
-const STYLE_TOKENS: usize = 1024;
 
 /// Where a block begins, or the last one ends: its bit in the stream, its byte in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +95,7 @@ impl<'a> Stream<'a> {
     pub fn run(&self, stretch: Range<usize>) -> Option<Run> {
         let (from, to) = (self.marks.get(stretch.start)?, self.marks.get(stretch.end)?);
         let bits = from.bit..to.bit;
-        let style = self.style.get_or_init(|| run::style(&self.first, &self.text, STYLE_TOKENS));
+        let style = self.style.get_or_init(|| run::style(&self.first, &self.text));
         run::describe(self.bytes, bits, &self.text, from.text..to.text, *style)
     }
 }

@@ -15,7 +15,7 @@ use super::{
 /// Bytes of a strip of a picture, in about, and the fewest of a picture that are worth a block.
 const PICTURE_LEN: usize = 256 << 10;
 const PICTURE_LEN_MIN: usize = 4 << 10;
-/// A strip of which more than one in so many bytes was there before is smaller as it is: made anew it takes a fifth less.
+/// A strip of which more than one byte in so many was there before is smaller as it is: made anew it saves a fifth.
 const KNOWN_SHARE: usize = 4;
 
 impl<W: Write> Data<W> {
