@@ -109,11 +109,11 @@ pub trait Sink {
     /// # Errors
     /// `Setting` for those that are too far behind in it; what looking for what was there meets.
     fn piece_of_base(&mut self, ino: Ino, at: u64, len: u64) -> Result<()>;
-    /// A block that somebody needs is moved here; `inside`: if it fits into the open segment. Whether it was.
+    /// A block that somebody needs is moved here; `inside`: if it fits into the open segment.
     ///
     /// # Errors
-    /// `NoSpace`; what the device says; that the block is damaged.
-    fn carry(&mut self, block: BlockName, inside: bool) -> Result<bool>;
+    /// `NoSpace`; what the device says.
+    fn carry(&mut self, block: BlockName, inside: bool) -> Result<Carry>;
     /// What there is to count.
     fn numbers(&mut self, numbers: Numbers);
     /// A block that no file names, and no snapshot needs any more, is gone.
@@ -121,6 +121,16 @@ pub trait Sink {
     /// # Errors
     /// What looking for it meets.
     fn sweep(&mut self, block: BlockName) -> Result<()>;
+}
+
+/// What became of a block that was to be moved.
+pub enum Carry {
+    /// It is told elsewhere, or needed no more.
+    Carried,
+    /// It does not fit into the open segment.
+    TooLong,
+    /// It cannot be read, and stays where it is.
+    Unreadable(Error),
 }
 
 /// Bytes that have a block of their own where they are written over others.
@@ -283,22 +293,28 @@ impl<D: Device> Sink for Writer<'_, D> {
         Ok(())
     }
 
-    fn carry(&mut self, block: BlockName, inside: bool) -> Result<bool> {
+    fn carry(&mut self, block: BlockName, inside: bool) -> Result<Carry> {
         self.end_blocks()?;
         let stack = self.volume.stack(self.state);
         let (row, refs) = (stack.block_row(block)?, stack.refs(block)?);
         let needed = refs.needed(row.stored);
         if inside && needed as usize > self.left(usize::MAX, needed as usize) {
-            return Ok(false);
+            return Ok(Carry::TooLong);
         }
+        let (from, _) = stack.whereabouts(block, &row)?;
+        let stored = match stack.stored_block(block, &row) {
+            Ok(stored) => stored,
+            Err(error) => {
+                self.log.moving.stuck.insert(from);
+                return Ok(Carry::Unreadable(error));
+            }
+        };
         if refs.is_in_pieces() {
             if let Some((ino, runs)) = stack.left_of(block, &row)? {
-                return self.tell_runs(block, ino, &runs).map(|()| true);
+                return self.tell_runs(block, ino, &runs).map(|()| Carry::Carried);
             }
             self.delta.refs.push(refs.whole());
         }
-        let stored = stack.stored_block(block, &row)?;
-        let (from, _) = stack.whereabouts(block, &row)?;
         self.make_room(stored.len(), 0, PART_LEN)?;
         let at = self.log.at + self.part.len() as u64;
         let (to, shift) = (self.log.segment, at.wrapping_sub(row.at));
@@ -307,7 +323,7 @@ impl<D: Device> Sink for Writer<'_, D> {
         self.delta.moves.push(Move { block, count: 1, to, shift });
         *self.lives.entry(from).or_default() -= needed.cast_signed();
         *self.lives.entry(to).or_default() += stored.len() as i64;
-        Ok(true)
+        Ok(Carry::Carried)
     }
 
     fn numbers(&mut self, numbers: Numbers) {

@@ -96,6 +96,8 @@ pub(crate) struct Moving {
     emptied: [Emptied; 2],
     /// Segments of which everything was moved that can be.
     done: BTreeSet<u64>,
+    /// The same of those that a commit of its own empties: something in them cannot be read.
+    pub stuck: BTreeSet<u64>,
     /// Bytes of room that are to be made.
     owed: u64,
     /// Bytes that may be moved so that all wear alike.
@@ -149,12 +151,7 @@ impl<D: Device> Volume<D> {
         // One of the log, one of tables, and one for each copy of the superblock are written besides.
         let active = self.shape.copies + 2 + GENERATIONS as u32;
         let enough = zones.is_none_or(|zones| zones.active == 0 || zones.active >= active);
-        // What snapshots keep takes room that nobody can reckon with: then all is left to who needs it.
-        let kept = {
-            let state = self.state();
-            !state.snapshots.is_empty() || state.sweeping
-        };
-        !kept && enough && Ahead::is_worth_it(self.segments().rows().len())
+        enough && Ahead::is_worth_it(self.segments().rows().len())
     }
 
     /// Something failed: what was laid down since the last barrier may not be there.

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use esker_stone::key::{self, kind};
 use esker_stone::rows::extents::BlockName;
 
-use crate::commit::{Sink, Source};
+use crate::commit::{Carry, Sink, Source};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::leaf::Leaf;
@@ -44,29 +44,36 @@ const ROWS_TO_COME: u64 = 256;
 const ROWS_TO_COME_MAX: u64 = 64;
 
 /// Blocks that are moved.
-pub(crate) struct Carried(pub Vec<BlockName>);
+pub(crate) struct Carried {
+    pub blocks: Vec<BlockName>,
+    /// Whether what cannot be read fails, and is not left where it is.
+    pub all: bool,
+}
 
 /// Blocks among which one is looked for that still fits into a segment.
 const WINDOW: usize = 64;
 
 impl Source for Carried {
     fn tell(&self, to: &mut dyn Sink) -> Result<()> {
-        let mut left = self.0.clone();
+        let mut left = self.blocks.clone();
         let mut from = 0;
         while from < left.len() {
             let end = left.len().min(from + WINDOW);
-            let mut carried = false;
+            let mut done = Carry::TooLong;
             for at in from..end {
-                if to.carry(left[at], true)? {
+                done = to.carry(left[at], true)?;
+                if !matches!(done, Carry::TooLong) {
                     left[from..=at].rotate_right(1);
-                    carried = true;
                     break;
                 }
             }
-            if !carried {
-                to.carry(left[from], false)?;
+            if matches!(done, Carry::TooLong) {
+                done = to.carry(left[from], false)?;
             }
-            from += 1;
+            match done {
+                Carry::Unreadable(error) if self.all => return Err(error),
+                _ => from += 1,
+            }
         }
         Ok(())
     }
@@ -254,7 +261,7 @@ impl<D: Device> Volume<D> {
             return Ok(());
         }
         if !blocks.is_empty() {
-            self.write(log, &Carried(blocks), |show| show())?;
+            self.write(log, &Carried { blocks, all: false }, |show| show())?;
         }
         self.settle(log)
     }
@@ -272,6 +279,7 @@ impl<D: Device> Volume<D> {
                 // The log is needed itself as long as it is not settled.
                 matches!(row.condition, Condition::Log | Condition::Moved)
                     && !since.contains(&row.physical)
+                    && !log.moving.stuck.contains(&row.number)
                     && few
             });
             let all: Vec<_> = sealed.map(|row| (row.live, row.number)).collect();

@@ -178,7 +178,7 @@ impl<D: Device> Volume<D> {
         if found.is_empty() {
             return Ok(());
         }
-        self.write(log, &Carried(found), |show| show())
+        self.write(log, &Carried { blocks: found, all: true }, |show| show())
     }
 
     /// Bytes of all tables with their parity.

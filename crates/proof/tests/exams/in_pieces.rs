@@ -91,6 +91,74 @@ fn little_is_moved_at_once() {
     place.holds();
 }
 
+/// Writes some files of a mebibyte, and as many blocks of them over as they have, or part of that.
+fn fill_and_overwrite(place: &mut Place, files: u64, rounds: u64, chance: &mut Chance) {
+    let first = place.files.len() as u64;
+    for file in 0..files {
+        place.write(&format!("f{file}"), noise(chance, 1 << 20));
+        place.sync();
+    }
+    let blocks = (1 << 20) / BLOCK as u64;
+    for _ in 0..rounds {
+        for _ in 0..32 {
+            let (file, block) = (first + chance.below(files), chance.below(blocks) as usize);
+            place.overwrite(file as usize, block * BLOCK, &noise(chance, BLOCK));
+        }
+        place.sync();
+    }
+}
+
+/// A snapshot of nearly nothing keeps no room of what came behind it, however often that is written over.
+#[test]
+fn a_snapshot_keeps_no_more_than_it_has() {
+    let many = Shape { size: 64 << 20, recent_len: 256 << 10, table_len: 32 << 10, ..MANY };
+    let few = Shape { size: 7 << 20, ..FEW };
+    for (shape, files, rounds, snapshot) in
+        [(many, 42, 336, true), (few, 3, 72, false), (few, 3, 72, true)]
+    {
+        let (mut place, chance) = (Place::new(shape, seed()), &mut Chance::new(seed()));
+        place.write("kept", noise(chance, 104));
+        if snapshot {
+            place.keep("kept".to_owned()).expect("room");
+        }
+        fill_and_overwrite(&mut place, files, rounds, chance);
+        place.holds();
+    }
+}
+
+/// What is damaged stays where it is, and room is made of all else: nobody else's writing fails for it.
+#[test]
+fn damage_does_not_stop_who_makes_room() {
+    let shape = Shape { size: 12 << 20, ..MANY };
+    let (mut place, chance) = (Place::new(shape, seed()), &mut Chance::new(seed()));
+    let victim = place.write("victim", noise(chance, 300 << 10));
+    place.sync();
+    // What is torn at the end of a log was never said.
+    place.fs.store().volume().close().expect("it is closed");
+    let mut medium = place.device.medium();
+    let mut all = vec![0; medium.size() as usize];
+    medium.read(0, &mut all);
+    let bytes = &place.files[0].2;
+    for at in [0, 100 << 10, 200 << 10] {
+        let found = all.windows(64).position(|own| own == &bytes[at..at + 64]);
+        medium.rot(found.expect("it is stored as it is") as u64 * 8 + 13);
+    }
+    let files = place.files.clone();
+    let mut place = Place::on(shape, shape.device(medium)).expect("it opens");
+    place.files = files;
+    fill_and_overwrite(&mut place, 8, 192, chance);
+    let mut some = [0; 100];
+    let read = place.fs.read(victim, 0, &mut some);
+    assert!(read.is_err(), "{read:?} of what is damaged");
+    place.fs.read(victim, 60 << 10, &mut some).expect("what is beside it");
+    // All else is as it was given.
+    for (name, ino, bytes) in place.files.split_off(1) {
+        let mut found = vec![0; bytes.len()];
+        place.fs.read(ino, 0, &mut found).expect("it is read");
+        assert!(found == bytes, "{name}");
+    }
+}
+
 /// A part of a file becomes one of another, which then shares its blocks.
 fn copy(place: &mut Place, from: usize, to: usize, chance: &mut Chance) {
     place.sync();

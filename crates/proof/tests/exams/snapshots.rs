@@ -175,7 +175,7 @@ impl Churn {
             let own = rows.iter().filter(|row| row.condition == wanted);
             own.map(|row| row.live).sum::<u64>()
         };
-        (sum(Condition::Log), sum(Condition::Tables))
+        (sum(Condition::Log) + sum(Condition::Moved), sum(Condition::Tables))
     }
 
     fn shows(&self, name: &str) -> u64 {
