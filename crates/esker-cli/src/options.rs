@@ -217,7 +217,8 @@ impl Options {
             ("base", Some(value)) => self.bases.push(value.into()),
             ("commit", Some(value)) => {
                 let secs = value.parse().ok().filter(|&secs| secs > 0);
-                let secs = secs.ok_or_else(|| bad(key, value, "give a number of seconds"))?;
+                let secs =
+                    secs.ok_or_else(|| bad(key, value, "give a number of seconds, from 1"))?;
                 self.commit = Some(secs);
             }
             ("dirty", Some(value)) => {

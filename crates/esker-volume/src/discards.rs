@@ -16,6 +16,10 @@ impl<D: Device> Volume<D> {
     /// Gives back about so many bytes of stretches that became free, and are; whether there are more.
     pub fn give_back_below(&self, most: u64) -> bool {
         let mut log = self.log();
+        if log.fresh {
+            // Nothing was written yet, and what an earlier one left is not looked at.
+            return false;
+        }
         self.discard_some(&mut log, most);
         !log.unneeded.is_empty()
     }

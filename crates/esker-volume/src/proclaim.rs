@@ -101,7 +101,13 @@ impl<D: Device> Volume<D> {
     /// What the device says. All commits are safe all the same.
     pub fn close(&self) -> Result<()> {
         let mut log = self.log();
-        if log.fresh || !self.is_writable() {
+        if !self.is_writable() {
+            return Ok(());
+        }
+        if log.fresh && !log.unneeded.is_empty() {
+            self.prepare(&mut log)?;
+        }
+        if log.fresh {
             return Ok(());
         }
         if self.shape.copies > 1 || self.is_worth_settling(&log) || self.holds_waste(&log) {

@@ -25,7 +25,7 @@ use crate::log::Log;
 use crate::moment::Moments;
 use crate::room::NEVER;
 use crate::rows::Numbers;
-use crate::segments::{Physical, Segment, Segments};
+use crate::segments::{Condition, Physical, Segment, Segments};
 use crate::shelf::Shelf;
 use crate::stack::{Stack, State};
 use crate::superblock::Superblock;
@@ -47,6 +47,8 @@ pub struct Options {
     pub setting: Option<Setting>,
     /// Whether what nobody needs is given back below.
     pub discard: bool,
+    /// Whether that is all that is free when it is opened too, and not only what becomes so.
+    pub discard_all: bool,
     /// Whether what is written is looked for among what was written since it was opened, and shared where it is there.
     pub dedup: bool,
     /// Whether what takes the place of something that it resembles is stored as what differs from that.
@@ -69,6 +71,7 @@ impl Options {
             table_len: None,
             setting: None,
             discard: true,
+            discard_all: false,
             dedup: false,
             deltas: false,
             threads: 1,
@@ -140,9 +143,13 @@ impl<D: Device> Volume<D> {
     pub(crate) fn with(
         device: D,
         options: Options,
-        log: Log,
+        mut log: Log,
         (segments, state): (Segments, State),
     ) -> Self {
+        if options.write && options.discard && options.discard_all {
+            let free = segments.rows().iter().filter(|row| row.condition == Condition::Free);
+            log.unneeded.extend(free.map(|row| row.physical));
+        }
         let (number, scrubbed) = (options.cache.number(), AtomicU64::new(state.scrubbed));
         let size = log.superblock.size;
         let recent_len =

@@ -70,7 +70,7 @@ pub fn copy<S: Store>(fs: &Fs<S>, view: &dyn View, from: &Path) -> Outcome<Fille
     let failed = |path: &[u8], trouble| {
         let place = from.join(OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path)));
         match trouble {
-            Trouble::Source(error) => unreadable(&place, "cannot read all of it", error),
+            Trouble::Source(error) => unreadable(&place, "all of it", error),
             Trouble::Target(error) => {
                 let what = format!("cannot copy ({})", explained(&error));
                 let remedy =

@@ -25,7 +25,7 @@ pub fn failure(error: Error, output: &Output) -> Failure {
         Error::Memory(needed) => Failure::new(
             Exit::Usage,
             format!("too little memory allowed: at least {} are needed", size_shown(needed)),
-            "give more with --memory; a smaller --block-size takes less, and so does a lower --level",
+            "give more with --memory; a smaller --block-size or a lower --level takes less",
         ),
         Error::Image(error) => Failure::new(
             if matches!(error, esker_stone::Error::Damaged(_)) {

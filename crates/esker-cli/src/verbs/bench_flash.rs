@@ -11,7 +11,7 @@ use super::say;
 use crate::bench::flash::{self, Plan, What, steady, table, wear};
 use crate::bench::section::Section;
 use crate::failure::{Exit, Failure, Outcome, shown};
-use crate::units::{parse_size, ram};
+use crate::units::{parse_size, ram, size_shown};
 use crate::volumes::{is_block_len, setting};
 
 /// The least device that overwriting is tried on, in bytes: less has no room for what is kept back.
@@ -139,15 +139,24 @@ impl BenchFlash {
     /// Bytes of a segment; 0: what suits the size.
     fn segment(&self, size: u64) -> Outcome<u64> {
         let Some(word) = &self.segment else { return Ok(0) };
-        let known = parse_size(word, 0).ok().filter(|own| own.is_power_of_two());
-        let fits = |own: &u64| {
-            (limits::SEGMENT_LEN_MIN..=limits::SEGMENT_LEN_MAX).contains(own)
-                && (limits::SEGMENTS_MIN..=limits::SEGMENTS_MAX).contains(&(size / own))
-        };
-        known.filter(fits).ok_or_else(|| {
+        let lens = limits::SEGMENT_LEN_MIN..=limits::SEGMENT_LEN_MAX;
+        let known = parse_size(word, 0).ok();
+        let known = known.filter(|own| own.is_power_of_two() && lens.contains(own));
+        let len = known.ok_or_else(|| {
             let what = format!("not a size of a segment: {}", shown(word.as_bytes()));
             Failure::new(Exit::Usage, what, "give a power of two from 128K, as in --segment 1M")
-        })
+        })?;
+        let (least, most) = (limits::SEGMENTS_MIN * len, limits::SEGMENTS_MAX * len);
+        if (least..=most).contains(&size) {
+            return Ok(len);
+        }
+        let what = format!(
+            "segments of {} are for sizes from {} to {}",
+            size_shown(len),
+            size_shown(least),
+            size_shown(most)
+        );
+        Err(Failure::new(Exit::Usage, what, "give another --segment or --size"))
     }
 }
 

@@ -254,6 +254,9 @@ impl Mkfs {
                 say(&format!("it lies on the image {}, which must stay", shown(&base.file)));
             }
         }
+        if room == 0 {
+            eprintln!("esker: nothing can be written to it: all of it is kept back");
+        }
         if self.segment.is_some_and(|len| len > segment_len(size)) && room < size / 2 {
             eprintln!(
                 "esker: more than half of it is kept back, to move what is in such long segments: \

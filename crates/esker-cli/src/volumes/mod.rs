@@ -201,6 +201,7 @@ pub fn opening(path: &Path, write: bool, options: &options::Options) -> Options 
         now: || SystemClock.now().secs,
         setting: options.compress,
         discard: options.discard.unwrap_or(is_file),
+        discard_all: options.discard == Some(true),
         dedup: options.dedup.unwrap_or(true),
         deltas: options.deltas.unwrap_or(true),
         threads: thread::available_parallelism().map_or(1, usize::from).min(WRITERS_MAX),

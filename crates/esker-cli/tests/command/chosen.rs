@@ -15,6 +15,15 @@ fn tree(scratch: &Scratch) -> PathBuf {
     tree
 }
 
+/// The same words with `--json`.
+fn is_told_to_a_machine(words: &[&str]) {
+    let told = done(&esker([words, &["--force", "--json"]].concat()));
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["repeats_least"], 1024, "{told}");
+    assert!(told["repeated"].as_u64() > Some(100_000), "{told}");
+    assert_eq!(told["notes"]["level"], "4", "{told}");
+}
+
 #[test]
 fn what_was_chosen_is_told() {
     let scratch = Scratch::new();
@@ -47,11 +56,7 @@ fn what_was_chosen_is_told() {
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }
-    let told = done(&esker([&words[..], &["--force", "--json"]].concat()));
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["repeats_least"], 1024, "{told}");
-    assert!(told["repeated"].as_u64() > Some(100_000), "{told}");
-    assert_eq!(told["notes"]["level"], "4", "{told}");
+    is_told_to_a_machine(&words);
     let out = scratch.path("out");
     done(&esker(["extract", text(&image), "-o", text(&out)]));
     for name in ["a/sound.wav", "a/program", "first", "second"] {

@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 use super::super::packing::table::megabytes;
 use super::{Act, Cost, Latency, Report, Row, Work};
 
+/// What the columns of most acts end with.
+const REST: &str = " MB read | requests | MB discarded | s |";
+
 /// Conditions, notes, and a table for each work.
 pub fn markdown(report: &Report) -> String {
     let mut text = String::new();
@@ -42,11 +45,11 @@ fn table(work: &Work, rows: &[Row], text: &mut String) {
             Act::Read => write!(text, " {act}: MB | requests | s |"),
             Act::Transact => write!(
                 text,
-                " {act}: MB | requests | flushes | KB of each | requests of each | MB read | s |"
+                " {act}: MB | requests | flushes | KB of each | requests of each |{REST}"
             ),
             Act::Overwrite | Act::Serve => write!(
                 text,
-                " {act}: MB | requests | flushes | times the data | requests a sync | MB read | s |"
+                " {act}: MB | requests | flushes | times the data | requests a sync |{REST}"
             ),
             Act::Sync => write!(
                 text,
@@ -55,7 +58,7 @@ fn table(work: &Work, rows: &[Row], text: &mut String) {
             Act::Fresh | Act::Aged => {
                 write!(text, " {act}: a second | median, ms | p99.9, ms | longest, ms |")
             }
-            _ => write!(text, " {act}: MB | requests | flushes | MB read | s |"),
+            _ => write!(text, " {act}: MB | requests | flushes |{REST}"),
         };
     }
     text.push_str(" used, MB |\n| --- |");
@@ -72,10 +75,10 @@ fn table(work: &Work, rows: &[Row], text: &mut String) {
 const fn columns(act: Act) -> usize {
     match act {
         Act::Read => 3,
-        Act::Transact | Act::Overwrite | Act::Serve => 7,
+        Act::Transact | Act::Overwrite | Act::Serve => 9,
         Act::Sync => 6,
         Act::Fresh | Act::Aged => 4,
-        _ => 5,
+        _ => 7,
     }
 }
 
@@ -110,7 +113,8 @@ fn cells(work: &Work, act: Act, cost: &Cost, text: &mut String) {
         _ => Ok(()),
     };
     if act != Act::Sync {
-        let _ = write!(text, " {:.2} | {seconds:.1} |", megabytes(it.read));
+        let (read, given) = (megabytes(it.read), megabytes(it.discarded));
+        let _ = write!(text, " {read:.2} | {} | {given:.2} | {seconds:.1} |", it.reads);
     }
 }
 
