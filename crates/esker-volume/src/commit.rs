@@ -304,6 +304,7 @@ impl<D: Device> Sink for Writer<'_, D> {
         let (from, _) = stack.whereabouts(block, &row)?;
         let stored = match stack.stored_block(block, &row) {
             Ok(stored) => stored,
+            Err(Error::Device(fault)) if !matches!(fault, Fault::Io(_)) => return Err(fault.into()),
             Err(error) => {
                 self.log.moving.stuck.insert(from);
                 return Ok(Carry::Unreadable(error));
@@ -651,7 +652,10 @@ impl<D: Device> Volume<D> {
 
     /// Shows readers what is safe now.
     fn publish(&self, log: &mut Log, delta: Delta) -> Result<()> {
-        (log.sequence, log.safe) = (log.tried, log.tried);
+        if delta.has_rows() {
+            // Nothing may say of a commit that is nowhere that it was safe.
+            (log.sequence, log.safe) = (log.tried, log.tried);
+        }
         log.moving.told();
         self.counts.add(Count::Commits, 1);
         let mut state = self.state_mut();

@@ -137,6 +137,17 @@ impl Delta {
         to.pages
     }
 
+    /// Whether it says anything: without rows, blocks are nobody's.
+    #[must_use]
+    pub const fn has_rows(&self) -> bool {
+        let Self { inodes, names, places, xattrs, extents, refs, .. } = self;
+        let Self { moves, begun, gone, lives, orphans, counters, .. } = self;
+        let files = inodes.is_empty() && names.is_empty() && places.is_empty();
+        let bytes = xattrs.is_empty() && extents.is_empty() && refs.is_empty();
+        let moved = moves.is_empty() && begun.is_empty() && lives.is_empty();
+        !(files && bytes && moved && gone.is_empty() && orphans.is_empty() && counters.is_empty())
+    }
+
     /// Adds the rows of a page. `segment` is where blocks are that do not say it.
     ///
     /// # Errors

@@ -166,6 +166,7 @@ impl<D: Device> Volume<D> {
         }
         (log.moving.again, log.moving.again_len) = (Vec::new(), 0);
         (log.moving.emptied, log.moving.done) = (<[Emptied; 2]>::default(), BTreeSet::new());
+        log.moving.stuck.clear();
     }
 
     /// Stretches that are left as they are: the log, and what was moved and not told.

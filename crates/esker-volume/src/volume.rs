@@ -146,7 +146,8 @@ impl<D: Device> Volume<D> {
         mut log: Log,
         (segments, state): (Segments, State),
     ) -> Self {
-        if options.write && options.discard && options.discard_all {
+        let zoned = device.geometry().zones.is_some();
+        if options.write && options.discard && options.discard_all && !zoned {
             let free = segments.rows().iter().filter(|row| row.condition == Condition::Free);
             log.unneeded.extend(free.map(|row| row.physical));
         }

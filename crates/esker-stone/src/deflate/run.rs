@@ -22,6 +22,8 @@ const RUN_BLOCKS_MAX: u64 = 4096;
 /// Tokens by which a style is chosen: at first, and when these are as they should be.
 const TOKENS_FEW: usize = 1024;
 const TOKENS_MORE: usize = 8192;
+/// Text that they stand for, at most.
+const TOKENS_TEXT_MAX: usize = 256 << 10;
 /// A description is at most one part in so many of what it makes, and a little more.
 const WORTH: usize = 8;
 /// The little more.
@@ -68,7 +70,14 @@ pub(super) fn style(held: &[Held], text: &[u8]) -> Style {
         })
         .copied()
         .collect();
-    let some = |most: usize| &tokens[..tokens.len().min(most)];
+    let some = |most: usize| {
+        let mut sum = 0;
+        let fits = |token: &&Token| {
+            sum += token.len();
+            sum <= TOKENS_TEXT_MAX
+        };
+        &tokens[..tokens.iter().take(most).take_while(fits).count()]
+    };
     let likely = Style::likely(&tokens);
     let (wrong, best) = best(&likely, some(TOKENS_FEW), text);
     if wrong > 0 || tokens.len() <= TOKENS_FEW {
