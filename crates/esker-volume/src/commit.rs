@@ -301,19 +301,22 @@ impl<D: Device> Sink for Writer<'_, D> {
         if inside && needed as usize > self.left(usize::MAX, needed as usize) {
             return Ok(Carry::TooLong);
         }
+        if refs.is_in_pieces()
+            && let Some((ino, runs)) = stack.left_of(block, &row)?
+            && self.tell_runs(block, ino, &runs)?
+        {
+            return Ok(Carry::Carried);
+        }
         let (from, _) = stack.whereabouts(block, &row)?;
         let stored = match stack.stored_block(block, &row) {
             Ok(stored) => stored,
             Err(Error::Device(fault)) if !matches!(fault, Fault::Io(_)) => return Err(fault.into()),
             Err(error) => {
-                self.log.moving.stuck.insert(from);
+                self.log.moving.done.insert(from);
                 return Ok(Carry::Unreadable(error));
             }
         };
         if refs.is_in_pieces() {
-            if let Some((ino, runs)) = stack.left_of(block, &row)? {
-                return self.tell_runs(block, ino, &runs).map(|()| Carry::Carried);
-            }
             self.delta.refs.push(refs.whole());
         }
         self.make_room(stored.len(), 0, PART_LEN)?;

@@ -95,9 +95,7 @@ pub(crate) struct Moving {
     /// By the reason why.
     emptied: [Emptied; 2],
     /// Segments of which everything was moved that can be.
-    done: BTreeSet<u64>,
-    /// The same of those that a commit of its own empties: something in them cannot be read.
-    pub stuck: BTreeSet<u64>,
+    pub done: BTreeSet<u64>,
     /// Bytes of room that are to be made.
     owed: u64,
     /// Bytes that may be moved so that all wear alike.
@@ -166,7 +164,6 @@ impl<D: Device> Volume<D> {
         }
         (log.moving.again, log.moving.again_len) = (Vec::new(), 0);
         (log.moving.emptied, log.moving.done) = (<[Emptied; 2]>::default(), BTreeSet::new());
-        log.moving.stuck.clear();
     }
 
     /// Stretches that are left as they are: the log, and what was moved and not told.

@@ -70,10 +70,12 @@ impl Source for Carried {
             if matches!(done, Carry::TooLong) {
                 done = to.carry(left[from], false)?;
             }
-            match done {
-                Carry::Unreadable(error) if self.all => return Err(error),
-                _ => from += 1,
+            if let Carry::Unreadable(error) = done
+                && self.all
+            {
+                return Err(error);
             }
+            from += 1;
         }
         Ok(())
     }
@@ -279,7 +281,7 @@ impl<D: Device> Volume<D> {
                 // The log is needed itself as long as it is not settled.
                 matches!(row.condition, Condition::Log | Condition::Moved)
                     && !since.contains(&row.physical)
-                    && !log.moving.stuck.contains(&row.number)
+                    && !log.moving.done.contains(&row.number)
                     && few
             });
             let all: Vec<_> = sealed.map(|row| (row.live, row.number)).collect();

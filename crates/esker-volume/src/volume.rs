@@ -143,14 +143,9 @@ impl<D: Device> Volume<D> {
     pub(crate) fn with(
         device: D,
         options: Options,
-        mut log: Log,
+        log: Log,
         (segments, state): (Segments, State),
     ) -> Self {
-        let zoned = device.geometry().zones.is_some();
-        if options.write && options.discard && options.discard_all && !zoned {
-            let free = segments.rows().iter().filter(|row| row.condition == Condition::Free);
-            log.unneeded.extend(free.map(|row| row.physical));
-        }
         let (number, scrubbed) = (options.cache.number(), AtomicU64::new(state.scrubbed));
         let size = log.superblock.size;
         let recent_len =
@@ -188,6 +183,11 @@ impl<D: Device> Volume<D> {
             commits: AtomicU64::new(0),
             stopped: AtomicBool::new(!options.write),
         };
+        if options.write && options.discard_all && volume.gives_back() {
+            let (mut log, segments) = (volume.log(), volume.segments());
+            let free = segments.rows().iter().filter(|row| row.condition == Condition::Free);
+            log.unneeded.extend(free.map(|row| row.physical));
+        }
         volume.measure_room(&volume.state(), &volume.segments());
         volume
     }

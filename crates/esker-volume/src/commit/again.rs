@@ -42,9 +42,9 @@ impl<D: Device> Writer<'_, D> {
         Ok(())
     }
 
-    /// Lays down what a file has of a block once more, in a block of its own for each run.
-    pub(super) fn tell_runs(&mut self, block: BlockName, ino: Ino, runs: &[Run]) -> Result<()> {
-        let Ok(plain) = self.volume.stack(self.state).block(block) else { return Ok(()) };
+    /// Lays down what a file has of a block once more, in a block of its own for each run. Whether it could be read.
+    pub(super) fn tell_runs(&mut self, block: BlockName, ino: Ino, runs: &[Run]) -> Result<bool> {
+        let Ok(plain) = self.volume.stack(self.state).block(block) else { return Ok(false) };
         for run in runs {
             let Some(place) = run.place else { continue };
             for (start, end) in self.untold(ino, run).iter() {
@@ -62,7 +62,7 @@ impl<D: Device> Writer<'_, D> {
                 self.volume.counts.add(Count::Folded, end - start);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// What of these bytes of a file this commit says nothing of; nothing if the file is gone.
