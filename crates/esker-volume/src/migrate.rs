@@ -30,9 +30,10 @@ use crate::settle::{Step, idle};
 use crate::stack::Stack;
 use crate::volume::Volume;
 
-/// Bytes that are moved together at least: a part has a head, and ends with a unit. Of a segment that is short it is
-/// no more than this part.
-const LEAST: (u64, u64) = (512 << 10, 2);
+/// Bytes that are moved together at least: a part has a head, and ends with a unit. A segment may be shorter.
+const LEAST: u64 = 512 << 10;
+/// On volumes of fewer segments than this it is half of one at most: so few are free there that they run out meanwhile.
+const FEW: u32 = 384;
 /// Bytes that are moved before a commit at most, for each that was written since the last time; besides, twice the
 /// least.
 const MOST: u64 = 8;
@@ -211,7 +212,8 @@ impl<D: Device> Volume<D> {
 
     /// Bytes that are moved together at least.
     fn least(&self) -> u64 {
-        LEAST.0.min(self.shape.segment_room / LEAST.1)
+        let room = self.shape.segment_room;
+        LEAST.min(if self.shape.segments() < FEW { room / 2 } else { room })
     }
 
     /// Moves what others wear in the place of: a little of what is written is for that, whatever room there is.
