@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use esker_stone::key::{self, kind};
@@ -281,21 +282,14 @@ impl<D: Device> Volume<D> {
         name: &str,
         occasion: Option<Occasion>,
     ) -> std::result::Result<(), SnapshotError> {
-        self.writable()?;
-        if !is_name(name.as_bytes()) {
-            return Err(SnapshotError::Name);
-        }
-        let mut log = self.log();
-        if self.snapshot(name).is_ok() {
-            return Err(SnapshotError::Exists);
-        }
-        if self.state().snapshots.len() == SNAPSHOTS_MAX {
-            return Err(SnapshotError::TooMany);
-        }
-        self.prepare(&mut log)?;
-        self.settle_all(&mut log)?;
+        let mut log = self.log_for_another(name)?;
         if !self.has_room_for_another() {
-            return Err(SnapshotError::NoRoom);
+            drop(log);
+            self.reclaim(self.room_for_another())?;
+            log = self.log_for_another(name)?;
+            if !self.has_room_for_another() {
+                return Err(SnapshotError::NoRoom);
+            }
         }
         let last = log.sequence;
         let newest = self.state().snapshots.last().map_or(0, |row| row.sequence);
@@ -448,16 +442,46 @@ impl<D: Device> Volume<D> {
         Err(error)
     }
 
-    /// Whether whatever changes after another snapshot finds room for its tables.
-    fn has_room_for_another(&self) -> bool {
-        let (state, segments) = (self.state(), self.segments());
+    /// The log, with all that was committed in tables, where a snapshot may be called so.
+    fn log_for_another(
+        &self,
+        name: &str,
+    ) -> std::result::Result<MutexGuard<'_, Log>, SnapshotError> {
+        self.writable()?;
+        if !is_name(name.as_bytes()) {
+            return Err(SnapshotError::Name);
+        }
+        let mut log = self.log();
+        if self.snapshot(name).is_ok() {
+            return Err(SnapshotError::Exists);
+        }
+        if self.state().snapshots.len() == SNAPSHOTS_MAX {
+            return Err(SnapshotError::TooMany);
+        }
+        self.prepare(&mut log)?;
+        self.settle_all(&mut log)?;
+        Ok(log)
+    }
+
+    /// Segments that are free besides what is kept back where whatever changes after another snapshot finds room for
+    /// its tables.
+    fn free_for_another(&self, state: &State) -> usize {
         let tables = state.tables.iter().filter(|table| is_shared(table));
         let all = tables.map(|table| table.bytes).fold(0, u64::saturating_add);
         let more = all.saturating_sub(state.shared_bytes()).div_ceil(self.shape.segment_room);
-        let more = usize::try_from(more).unwrap_or(usize::MAX);
+        usize::try_from(more).unwrap_or(usize::MAX).saturating_add(1)
+    }
+
+    /// As bytes.
+    fn room_for_another(&self) -> u64 {
+        (self.free_for_another(&self.state()) as u64).saturating_mul(self.filled())
+    }
+
+    fn has_room_for_another(&self) -> bool {
+        let (state, segments) = (self.state(), self.segments());
         let fits = self.root_has_room((&state, &segments), &state.tables);
         let kept = self.kept_back(&state).saturating_add(SPARE);
-        fits && segments.free() > kept.saturating_add(more)
+        fits && segments.free() >= kept.saturating_add(self.free_for_another(&state))
     }
 
     /// Whether the root holds all that may come. Each of these tables, that a snapshot is to share, may become one that

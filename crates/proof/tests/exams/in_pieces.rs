@@ -126,6 +126,17 @@ fn a_snapshot_keeps_no_more_than_it_has() {
     }
 }
 
+/// Where little is free, room is made for another snapshot before it is refused.
+#[test]
+fn another_snapshot_finds_room_where_all_was_written_over() {
+    let (mut place, chance) = (Place::new(MANY, seed()), &mut Chance::new(seed()));
+    fill_and_overwrite(&mut place, 12, 384, chance);
+    for number in 0..3 {
+        place.keep(format!("s{number}")).expect("room");
+    }
+    place.holds();
+}
+
 /// What is damaged stays where it is, and room is made of all else: nobody else's writing fails for it.
 #[test]
 fn damage_does_not_stop_who_makes_room() {
