@@ -72,6 +72,8 @@ pub enum Damage {
     Segment,
     /// A block is named that is not known.
     Block,
+    /// The block is stored as what differs from another, and that one is damaged.
+    DeltaBase,
     /// A table's page holds something else than it should.
     Table,
     /// Bytes of the base are named that are none.
@@ -96,6 +98,7 @@ impl Damage {
             Self::Commit => "a commit makes no sense",
             Self::Segment => "a segment is named that is none",
             Self::Block => "a block is named that is not known",
+            Self::DeltaBase => "the block that it is stored as a difference from is damaged",
             Self::Table => "a table's page holds something else",
             Self::Base => "bytes of the base are named that are none",
             Self::NoSnapshot => "no snapshot of this name is left",

@@ -117,6 +117,14 @@ fn stone(error: Error) -> esker_stone::Error {
     }
 }
 
+/// Of a block that others differ from: what is wrong with it is not wrong with them.
+const fn of_base(error: Error) -> Error {
+    match error {
+        Error::Stone(esker_stone::Error::Damaged(_)) => Error::Damaged(Damage::DeltaBase),
+        error => error,
+    }
+}
+
 impl<D: Device> Volume<D> {
     fn key(&self, page: &PageRef, what: What) -> Key {
         Key { image: self.number, what, segment: page.segment, number: page.at }
@@ -436,7 +444,8 @@ impl<D: Device> Stack<'_, D> {
     pub(crate) fn block(&self, block: BlockName) -> Result<Arc<Vec<u8>>> {
         let load = |_| {
             let row = self.block_row(block)?;
-            let base = self.base_of(&row)?.map(|base| self.block(base)).transpose()?;
+            let base = self.base_of(&row)?.map(|base| self.block(base).map_err(of_base));
+            let base = base.transpose()?;
             self.decoded(block, &row, base.as_deref().map_or(&[], Vec::as_slice))
         };
         let got = self.volume.cache.get(self.volume.block_key(block), |_: &Vec<u8>| true, load);
@@ -447,7 +456,8 @@ impl<D: Device> Stack<'_, D> {
     /// The same, as the device has them now.
     pub(crate) fn load_block(&self, block: BlockName) -> Result<Vec<u8>> {
         let row = self.block_row(block)?;
-        let base = self.base_of(&row)?.map(|base| self.load_block(base)).transpose()?;
+        let base = self.base_of(&row)?.map(|base| self.load_block(base).map_err(of_base));
+        let base = base.transpose()?;
         self.decoded(block, &row, &base.unwrap_or_default())
     }
 

@@ -108,6 +108,9 @@ fn a_damaged_base_is_told_of_its_deltas() {
     let done = volume.scrub(&Scrubbing::all(&|_| true)).expect("it can be read");
     let names: Vec<_> = done.files.iter().map(|(path, _)| path.as_slice()).collect();
     assert_eq!(names, [&b"/file"[..]]);
+    let found: Vec<_> = volume.check().iter().map(ToString::to_string).collect();
+    let told = |what: &str| found.iter().filter(|text| text.contains(what)).count();
+    assert_eq!((told("a checksum is wrong"), told("a difference from is damaged")), (1, 1));
     // What is recovered says so too, and a repaired volume checks clean.
     let device = FEW.device(medium);
     repair(&device, FEW.options(true), Repairing { write: true, ..Repairing::default() })
