@@ -8,7 +8,7 @@ use esker_volume::limits;
 
 use super::bench::{Bar, aside};
 use super::say;
-use crate::bench::flash::{self, Plan, What, steady, table, wear};
+use crate::bench::flash::{self, Plan, Report, What, steady, table, wear};
 use crate::bench::section::Section;
 use crate::failure::{Exit, Failure, Outcome, shown};
 use crate::units::{parse_size, ram, size_shown};
@@ -89,14 +89,19 @@ impl BenchFlash {
         let named = self.markdown.as_deref().zip(self.title.as_deref());
         let section = named.map(|(path, title)| Section::new(path, title)).transpose()?;
         let mut bar = Bar::new();
-        let report = aside(|| flash::run(&plan, &mut bar));
+        let mut report = Report::default();
+        let done = aside(|| flash::run(&plan, &mut report, &mut bar));
         bar.finish();
-        let report = report?;
+        if done.is_err() && report.is_empty() {
+            return done;
+        }
+        // What was measured before something failed took its time, too.
         let tables = table::markdown(&report);
         match self.json {
             true => say(&format!("{:#}", table::json(&report))),
             false => say(tables.trim_end()),
         }
+        done?;
         section.map_or(Ok(()), |section| section.write(&tables))
     }
 

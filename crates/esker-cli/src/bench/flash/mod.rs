@@ -43,12 +43,19 @@ pub struct Report {
     pub inflation: Vec<(inflation::Cell, f64)>,
 }
 
-/// Runs a plan.
+impl Report {
+    /// Whether nothing was measured.
+    pub const fn is_empty(&self) -> bool {
+        self.steady.is_empty() && self.wear.is_empty() && self.inflation.is_empty()
+    }
+}
+
+/// Runs a plan. What was measured before something failed is in the report.
 ///
 /// # Errors
 /// What the volume says, or that it is not sound in the end.
-pub fn run(plan: &Plan, tell: &mut dyn Tell) -> Outcome<Report> {
-    let mut report = Report { conditions: super::conditions::of_machine(), ..Report::default() };
+pub fn run(plan: &Plan, report: &mut Report, tell: &mut dyn Tell) -> Outcome {
+    report.conditions = super::conditions::of_machine();
     for what in &plan.what {
         match what {
             What::Steady => {
@@ -72,5 +79,5 @@ pub fn run(plan: &Plan, tell: &mut dyn Tell) -> Outcome<Report> {
             }
         }
     }
-    Ok(report)
+    Ok(())
 }
