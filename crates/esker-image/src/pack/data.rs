@@ -445,7 +445,11 @@ impl<W: Write> Data<W> {
                 repeats.take(looked, Grain::of(said, from), behind, &mut self.spool)?
             }
             None => {
-                self.spool.append(bytes)?;
+                // Where they come in their order, and nothing is looked for, nobody reads them again.
+                match self.alike {
+                    true => self.spool.append(bytes)?,
+                    false => self.spool.pass(bytes.len()),
+                }
                 vec![Stretch::New(bytes.len())]
             }
         };

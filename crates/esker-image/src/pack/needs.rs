@@ -16,6 +16,9 @@ use super::{Error, Options, Result};
 const SMALL: u64 = 16 << 20;
 /// The same of what is known of files, of which most lies elsewhere.
 const KNOWN_SMALL: u64 = 16 << 20;
+/// Bytes of blocks that wait for a thread, about: so that threads have something to do while what is known already, or
+/// is not compressed, goes by.
+const AHEAD_LEN: u64 = 16 << 20;
 /// Bases that are in use at once: the last blocks of a group are compressed while the next one begins.
 const BASES: u64 = 2;
 
@@ -94,7 +97,8 @@ impl Share {
         });
         let needed = Error::Memory(needs.with(1).div_ceil(3) * 4);
         let (threads, left) = ways.next().ok_or(needed)?;
-        let spare = usize::try_from(left / needs.block.max(1)).unwrap_or(usize::MAX).min(threads);
+        let most = (AHEAD_LEN / needs.block.max(1)).max(threads as u64);
+        let spare = usize::try_from((left / needs.block.max(1)).min(most)).unwrap_or(threads);
         let taken = needs.with(threads) + needs.block * spare as u64;
         let (known, known_least) = (memory - taken, needs.known);
         Ok(Self { threads, room: threads + spare, known, known_least })

@@ -60,6 +60,12 @@ impl Spool {
         Ok(())
     }
 
+    /// So many bytes get their addresses, and are not kept: they cannot be read again.
+    pub fn pass(&mut self, len: usize) {
+        debug_assert!(self.tail.is_empty(), "others are kept");
+        self.len += len as u64;
+    }
+
     const fn tail_at(&self) -> u64 {
         self.len - self.tail.len() as u64
     }
@@ -172,5 +178,14 @@ mod tests {
         assert_eq!(spool.same_before(2 * PAGE_LEN as u64, front).unwrap(), PAGE_LEN - 11);
         assert_eq!(spool.same_before(3, &bytes[..3]).unwrap(), 3);
         assert_eq!(spool.same_after(spool.len(), back).unwrap(), 0);
+    }
+
+    #[test]
+    fn bytes_that_were_passed_are_not_read() {
+        let mut spool = Spool::new(Box::new(Vec::new()));
+        spool.pass(100_000);
+        assert_eq!(spool.len(), 100_000);
+        assert!(spool.read(0, &mut [0; 10]).is_err());
+        assert!(spool.same_after(99_990, &[0; 10]).is_err());
     }
 }
