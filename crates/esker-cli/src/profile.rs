@@ -4,15 +4,22 @@
 //! is bounded by the number of files.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{File, OpenOptions, remove_file, rename};
-use std::io::{BufWriter, ErrorKind, Write as _};
+use std::fs::{OpenOptions, remove_file};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, Weak};
 
-use esker::store::{Entry, Flow, Listed, Space, View};
+use esker::posix::Fs;
+use esker::store::{Entry, Flow, Listed, ReadOnly, Space, View};
 use esker::{Attr, Cursor, Ino, Kind, Name, Result, Span, XattrName};
+use esker_fuse::Control;
+use esker_fuse::control::Served;
+use serde_json::{Value, json};
 
+use crate::failure::Outcome;
 use crate::images::{Node, walk};
+use crate::pack::output::replace;
+use crate::volumes::ask::{refusal, unknown};
 
 /// A home that is watched.
 pub struct Profiled<V> {
@@ -28,7 +35,7 @@ impl<V: View> Profiled<V> {
 
     /// Writes the paths of the files that were read, each on a line, in place of what is in the file. How many got
     /// none: there is a line break in their paths.
-    pub fn write(&self, file: &Path) -> std::io::Result<usize> {
+    pub fn write(&self, file: &Path) -> Outcome<usize> {
         let order = self.read.lock().unwrap_or_else(PoisonError::into_inner).1.clone();
         let places: HashMap<Ino, usize> =
             order.into_iter().enumerate().map(|(place, ino)| (ino, place)).collect();
@@ -49,8 +56,37 @@ impl<V: View> Profiled<V> {
         let paths =
             || paths.iter().filter_map(|path| path.get(1..)).filter(|path| !path.is_empty());
         let is_broken = |path: &&[u8]| path.contains(&b'\n');
-        replace(file, paths().filter(|path| !is_broken(path)))?;
+        let lines: Vec<_> = paths().filter(|path| !is_broken(path)).collect();
+        let lines: Vec<u8> = lines.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();
+        replace("profile", file, &lines)?;
         Ok(paths().filter(is_broken).count())
+    }
+}
+
+/// Has the server of a mount write its profile now.
+pub fn message() -> Value {
+    json!({ "profile": true })
+}
+
+/// Answers that, so that whoever unmounts has it when that is done.
+pub struct Desk<V> {
+    pub fs: Weak<Fs<ReadOnly<Profiled<V>>>>,
+    pub file: PathBuf,
+}
+
+impl<V: View + Send + Sync> Control for Desk<V> {
+    fn answer(&self, request: &[u8], _: &dyn Served) -> Vec<u8> {
+        let asked: Value = serde_json::from_slice(request).unwrap_or_default();
+        let answer = match self.fs.upgrade() {
+            Some(fs) if asked.get("profile").is_some() => match fs.store().0.write(&self.file) {
+                Ok(broken) => json!({ "broken": broken }),
+                Err(failure) => refusal(&failure),
+            },
+            // There is nothing more to say of it.
+            _ if asked.get("stats").is_some() => json!({}),
+            _ => unknown(),
+        };
+        answer.to_string().into_bytes()
     }
 }
 
@@ -68,22 +104,6 @@ pub fn examine(file: &Path) -> std::io::Result<PathBuf> {
         }
         Err(error) => Err(error),
     }
-}
-
-/// Writes lines in place of what is in a file, which has the old ones or all of the new.
-fn replace<'a>(file: &Path, lines: impl Iterator<Item = &'a [u8]>) -> std::io::Result<()> {
-    // What is no file, as a terminal, has nothing to keep.
-    let is_file = !file.metadata().is_ok_and(|meta| !meta.is_file());
-    let mut name = file.as_os_str().to_owned();
-    name.push(".new");
-    let beside = if is_file { PathBuf::from(name) } else { file.to_owned() };
-    let mut out = BufWriter::new(File::create(&beside)?);
-    for line in lines {
-        out.write_all(line)?;
-        out.write_all(b"\n")?;
-    }
-    out.into_inner()?.sync_all().or_else(|error| if is_file { Err(error) } else { Ok(()) })?;
-    if is_file { rename(beside, file) } else { Ok(()) }
 }
 
 impl<V: View> View for Profiled<V> {

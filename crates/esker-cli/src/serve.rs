@@ -22,7 +22,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::homes::Images;
 use crate::import::{self, Filled};
 use crate::options::Options;
-use crate::profile::{self, Profiled};
+use crate::profile::{self, Desk, Profiled};
 use crate::sandbox::Needs;
 use crate::stats::Server;
 use crate::volumes::Writable;
@@ -198,11 +198,13 @@ fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outco
         let about = json!({ "size": size, "image": path.to_string_lossy() });
         let options = homes::as_image(path, &image, images.options);
         let fs = Arc::new(Fs::new(ReadOnly(Profiled::new(image)), SystemClock));
-        let attached = attach(Arc::clone(&fs), dir, &options, about)?;
+        let desk = Desk { fs: Arc::downgrade(&fs), file: file.clone() };
+        let about = (about, Some(Arc::new(desk) as Arc<dyn Control>));
+        let attached = attach_with(Arc::clone(&fs), dir, &options, about)?;
         let finish: Finish = Arc::new(move || {
             let written = fs.store().0.write(&file);
             match &written {
-                Err(error) => log::tell(&unable_to_write(&file, error)),
+                Err(failure) => log::tell(&failure.text),
                 Ok(0) => {}
                 Ok(broken) => log::tell(&format!(
                     "the profile {} leaves out {broken} files with a line break in their paths",
@@ -213,10 +215,6 @@ fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outco
         });
         Ok(Attached { finish: Some(finish), ..attached })
     }))
-}
-
-fn unable_to_write(file: &Path, error: &std::io::Error) -> String {
-    format!("cannot write the profile {} ({})", path_shown(file), said(error))
 }
 
 /// Opens a volume, to be written or only to be read.

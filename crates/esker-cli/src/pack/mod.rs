@@ -12,7 +12,7 @@ mod hooks;
 mod list;
 mod nonsense;
 mod options;
-mod output;
+pub mod output;
 mod progress;
 mod script;
 mod summary;

@@ -3,20 +3,25 @@
 //! Invariant: whatever ends the program before [`Output::keep`], the old file of that name stays and nothing new
 //! appears. A temporary name is taken where the file system has no files without names, and removed at the usual
 //! signals; only kill -9 leaves that one behind, or the one that a file has for a moment before it replaces another.
+//! Whoever writes a file there next takes such names away: who still needs one holds a lock on it.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use esker_image::pack::{Error, Scratch};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::ending::{AtSignal, at_signal};
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::units::size_shown;
+
+/// How old a temporary name is before it is taken away: who made it has a lock on it by then.
+const LEFT_BEHIND: Duration = Duration::from_secs(60);
 
 /// Why packing failed, for a person.
 pub fn failure(error: Error, output: &Output) -> Failure {
@@ -59,9 +64,59 @@ fn refused(kind: &str, path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "make room, or write it elsewhere; nothing was left behind"
         }
+        _ if Errno::from_io_error(error) == Some(Errno::MFILE) => {
+            "allow more open files, as by `ulimit -n 1024`"
+        }
         _ => "name another place",
     };
     Failure::at(Exit::Failed, &what, path, remedy)
+}
+
+/// A name for a file that has none of its own yet.
+fn temporary(folder: &Path) -> PathBuf {
+    folder.join(format!(".esker-{}.new", std::process::id()))
+}
+
+/// Whether it is such a name, of whomever.
+fn is_temporary(name: &std::ffi::OsStr) -> bool {
+    let inner = name.to_str().and_then(|name| name.strip_prefix(".esker-")?.strip_suffix(".new"));
+    inner.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Holds a file, so that nobody takes its temporary name away.
+fn hold(file: &File) -> bool {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// Takes away what programs that were killed left behind.
+fn tidy(folder: &Path) {
+    let Ok(names) = folder.read_dir() else { return };
+    for entry in names.flatten().filter(|entry| is_temporary(&entry.file_name())) {
+        let of = entry.metadata().ok().filter(std::fs::Metadata::is_file);
+        let age = of.and_then(|of| of.modified().ok()?.elapsed().ok());
+        let is_old = age.is_some_and(|age| age > LEFT_BEHIND);
+        if is_old && File::open(entry.path()).is_ok_and(|file| hold(&file)) {
+            // It may have gone meanwhile, or not be ours to take.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Writes a file in the place of what has this name, whole or not at all. What is no file, as a terminal, is given the
+/// bytes.
+///
+/// # Errors
+/// That it cannot be written.
+pub fn replace(kind: &'static str, path: &Path, bytes: &[u8]) -> Outcome {
+    // Through a link, as others write.
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let failed = |error: io::Error| refused(kind, path, &error);
+    if whole.metadata().is_ok_and(|meta| !meta.is_file()) {
+        return std::fs::write(whole, bytes).map_err(failed);
+    }
+    let output = Output::of(kind, &whole, true)?;
+    io::Write::write_all(&mut output.file()?, bytes).map_err(failed)?;
+    output.keep()
 }
 
 /// Device and number of what a path leads to.
@@ -106,12 +161,15 @@ impl Output {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
             _ => PathBuf::from("."),
         };
+        tidy(&folder);
         let (file, name) = match nameless(&folder) {
             Ok(file) => (file, None),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
-                let name = folder.join(format!(".esker-{}.new", std::process::id()));
+                let name = temporary(&folder);
                 let file = File::options().read(true).write(true).create_new(true).open(&name);
-                (file.map_err(|error| refused(kind, path, &error))?, Some(name))
+                let file = file.map_err(|error| refused(kind, path, &error))?;
+                hold(&file);
+                (file, Some(name))
             }
             Err(errno) => return Err(refused(kind, path, &errno.into())),
         };
@@ -171,7 +229,8 @@ impl Output {
             // Only to take the place of another file it needs a name of its own first.
             match link(&self.path) {
                 Err(Errno::EXIST) => {
-                    let name = self.folder.join(format!(".esker-{}.new", std::process::id()));
+                    hold(&self.file);
+                    let name = temporary(&self.folder);
                     link(&name)?;
                     self.name = Some(name);
                 }
@@ -192,5 +251,36 @@ impl Drop for Output {
             // Best effort: the failure at hand is the one to tell.
             let _ = std::fs::remove_file(name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_holds_any_more_is_taken_away() {
+        let folder = std::env::temp_dir().join(format!("esker-tidy-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let old = SystemTime::now() - 2 * LEFT_BEHIND;
+        let make = |name: &str, old: Option<SystemTime>| {
+            let file = File::create(folder.join(name)).unwrap();
+            old.map(|old| file.set_modified(old).unwrap());
+            file
+        };
+        drop(make(".esker-7.new", Some(old)));
+        drop(make(".esker-8.new", None));
+        let held = make(".esker-9.new", Some(old));
+        assert!(hold(&held));
+        drop(make(".esker-x.new", Some(old)));
+        drop(make("esker-7.new", Some(old)));
+        tidy(&folder);
+        let mut left: Vec<_> =
+            folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".esker-8.new", ".esker-9.new", ".esker-x.new", "esker-7.new"]);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

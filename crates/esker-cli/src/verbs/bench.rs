@@ -17,6 +17,7 @@ use crate::bench::spec::Spec;
 use crate::bench::workloads::{Settings, Workload};
 use crate::bench::{self, Plan, Tell, page};
 use crate::failure::{Exit, Failure, Outcome, said, shown};
+use crate::pack::output::replace;
 use crate::units::{parse_count, parse_size, ram, size_shown};
 
 /// The least to read and write, in bytes: four jobs with a piece of 1 MiB each.
@@ -293,10 +294,7 @@ impl Bench {
             say(tables.trim_end());
         }
         if let Some(path) = &self.html {
-            std::fs::write(path, page::html(report)).map_err(|error| {
-                let what = format!("cannot write the page ({})", said(&error));
-                Failure::at(Exit::Failed, &what, path, "")
-            })?;
+            replace("page", path, page::html(report).as_bytes())?;
         }
         section.map_or(Ok(()), |section| section.write(&tables))
     }
@@ -311,10 +309,7 @@ pub fn aside<T: Send>(work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
 /// Writes a picture, if one is wanted.
 pub fn drawn(path: Option<&Path>, svg: impl FnOnce() -> String) -> Outcome {
     let Some(path) = path else { return Ok(()) };
-    std::fs::write(path, svg()).map_err(|error| {
-        let what = format!("cannot write the picture ({})", said(&error));
-        Failure::at(Exit::Failed, &what, path, "")
-    })
+    replace("picture", path, svg().as_bytes())
 }
 
 /// How far it is; on a terminal only.

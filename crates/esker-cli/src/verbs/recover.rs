@@ -19,6 +19,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::images::copy::{Done, How, copy};
 use crate::images::limits::Limiting;
 use crate::images::{self, Opening, Place};
+use crate::pack::output::replace;
 use crate::progress::{Progress, while_reading};
 use crate::units::size_shown;
 use crate::volumes::base::Finder;
@@ -214,10 +215,7 @@ impl Recover {
         let summary = self.summary(done, found);
         if let Some(report) = &self.report {
             let text = lines.iter().fold(summary.clone() + "\n", |text, line| text + line + "\n");
-            std::fs::write(report, text).map_err(|error| {
-                let what = format!("cannot write the report ({})", said(&error));
-                Failure::at(Exit::Failed, &what, report, "")
-            })?;
+            replace("report", report, text.as_bytes())?;
         }
         lines.iter().for_each(|line| eprintln!("esker: {line}"));
         if self.json {

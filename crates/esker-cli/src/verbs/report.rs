@@ -8,7 +8,8 @@ use esker::Ino;
 use esker::store::View as _;
 
 use crate::failure::{Exit, Failure, Outcome, said};
-use crate::images::{self, Begin, Node, Opening};
+use crate::images::{self, Node, Opening};
+use crate::pack::output::replace;
 use crate::report::{Costs, page, volume};
 use crate::volumes;
 
@@ -41,7 +42,7 @@ impl Report {
     pub fn run(&self) -> Outcome {
         if !self.is_printed() {
             super::spare(&self.image, &self.output)?;
-            self.spare_homes()?;
+            super::spare_homes(&self.output, "page")?;
         }
         let name = self.image.file_name().unwrap_or_default().to_string_lossy();
         if volumes::is_volume(&self.image) {
@@ -62,26 +63,15 @@ impl Report {
         Err(Failure { exit: Exit::Damaged, text: costs.troubles.join("\n") })
     }
 
-    /// A page takes the place of another, but of no image and no volume.
-    fn spare_homes(&self) -> Outcome {
-        if volumes::is_volume(&self.output) || images::is_image(&self.output, Begin::default()) {
-            let what = "an image or a volume is there, and the page would take its place";
-            return Err(Failure::at(Exit::Usage, what, &self.output, "name another file with -o"));
-        }
-        Ok(())
-    }
-
     fn is_printed(&self) -> bool {
         self.output.as_os_str() == "-"
     }
 
     fn write(&self, page: &str) -> Outcome {
-        let written = if self.is_printed() {
-            std::io::stdout().write_all(page.as_bytes())
-        } else {
-            std::fs::write(&self.output, page)
-        };
-        written.map_err(|error| {
+        if !self.is_printed() {
+            return replace("page", &self.output, page.as_bytes());
+        }
+        std::io::stdout().write_all(page.as_bytes()).map_err(|error| {
             let what = format!("cannot write the page ({})", said(&error));
             Failure::at(Exit::Failed, &what, &self.output, "write it elsewhere with -o")
         })

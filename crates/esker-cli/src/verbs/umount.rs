@@ -6,15 +6,18 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use esker_fuse::MountError;
+use esker_fuse::control::ask;
 use esker_fuse::mount::{is_ours, mount_entry, unmount};
 use esker_volume::device::FileDevice;
 
 use rustix::io::Errno;
+use serde_json::Value;
 
 use super::say;
 use super::sync::sync;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::mounts;
+use crate::profile;
 use crate::volumes::is_volume;
 
 /// Processes that are named when a mount is in use.
@@ -71,8 +74,10 @@ impl Umount {
             Some(mount) => mount,
         };
         let volume = Some(PathBuf::from(&mount.source)).filter(|source| is_volume(source));
-        if volume.is_some() && !self.lazy {
-            self.make_safe(&point)?;
+        match volume {
+            _ if self.lazy => {}
+            Some(_) => self.make_safe(&point)?,
+            None => self.have_profile(&point)?,
         }
         patiently(&point, self.lazy).map_err(|error| {
             let users = match error {
@@ -118,6 +123,23 @@ impl Umount {
             }
             // Dead, or not ours to open: there is nothing more to be done about it.
             _ => Ok(()),
+        }
+    }
+}
+
+impl Umount {
+    /// An image that is mounted to write a profile writes it before that is over.
+    fn have_profile(&self, point: &Path) -> Outcome {
+        let answer = ask(point, profile::message().to_string().as_bytes());
+        // Nobody answers where the server has died, and where there is no such thing.
+        let answer = answer.ok().and_then(|answer| serde_json::from_slice::<Value>(&answer).ok());
+        let answer = answer.filter(|answer| answer["unknown"] != true).unwrap_or_default();
+        match answer["error"].as_str() {
+            Some(text) => {
+                let text = format!("{text}; or unmount it all the same with -l");
+                Err(Failure { exit: Exit::Failed, text })
+            }
+            None => Ok(()),
         }
     }
 }

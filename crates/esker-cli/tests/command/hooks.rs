@@ -341,15 +341,21 @@ fn what_is_read_of_a_mount_is_told() {
         assert!(fs::read(dir.join(name)).unwrap() == fs::read(tree.join(name)).unwrap());
     }
     assert_eq!(fs::read(&profile).unwrap(), b"of another day", "until there is a new one");
+    let beside = scratch.file("profile.new", b"of somebody else");
     done(&esker(["umount", text(&dir)]));
-    let told = || fs::read_to_string(&profile).unwrap();
-    assert!(within_seconds(|| told().ends_with("17\n")), "{}", told());
-    assert_eq!(told(), "sub/12\nsub/03\nsub/17\n");
+    assert_eq!(fs::read_to_string(&profile).unwrap(), "sub/12\nsub/03\nsub/17\n");
+    assert_eq!(fs::read(&beside).unwrap(), b"of somebody else");
     let hot = scratch.path("hot.esker");
     done(&pack(&tree, &hot, &["--hot", text(&profile)]));
     assert!(place(&hot, &tree, "17") < place(&hot, &tree, "00"));
     let bad = esker(["mount", "--profile", text(&profile), "mem:", text(&dir)]);
     assert_eq!(bad.status.code(), Some(2), "{}", errors(&bad));
+    // What is read, and whatever else is an image, stays.
+    for other in [&image, &hot] {
+        let bad = esker(["mount", "--profile", text(other), text(&image), text(&dir)]);
+        assert_eq!(bad.status.code(), Some(2), "{}", errors(&bad));
+        done(&esker(["check", text(other)]));
+    }
 }
 
 #[test]
