@@ -11,8 +11,8 @@ use crate::commit::{Sink, Source};
 use crate::device::{Device, Geometry};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{
-    SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX,
-    UNIT_MAX,
+    BLOCK_LEN_MAX, BLOCK_LEN_MIN, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN,
+    SUPERBLOCK_STEP, SUPERBLOCKS_MAX, UNIT_MAX,
 };
 use crate::recovery::{newest, open};
 use crate::rows::Numbers;
@@ -56,6 +56,13 @@ pub fn segment_len(size: u64) -> u64 {
     let wanted = (size / 512).next_power_of_two().clamp(few, USUAL);
     let least = size.div_ceil(SEGMENTS_MAX).next_power_of_two();
     wanted.max(least).clamp(SEGMENT_LEN_MIN, SEGMENT_LEN_MAX)
+}
+
+/// The block length that fits segments of this length best: blocks that do not get shorter are moved whole, and of a
+/// few long ones each segment would keep a part that none fits into.
+#[must_use]
+pub fn block_len(segment_len: u64) -> u32 {
+    (segment_len / 16).clamp(BLOCK_LEN_MIN.into(), BLOCK_LEN_MAX.into()) as u32
 }
 
 /// Tells of the root directory.

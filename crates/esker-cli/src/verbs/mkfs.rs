@@ -12,7 +12,7 @@ use esker_host::SystemClock;
 use esker_stone::{Setting, hex};
 use esker_volume::device::{Device as _, FileDevice};
 use esker_volume::limits::{SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SEGMENTS_MAX, SEGMENTS_MIN};
-use esker_volume::mkfs::segment_len;
+use esker_volume::mkfs::{block_len, segment_len};
 use esker_volume::{Base, Below, Making, make};
 use serde_json::json;
 
@@ -52,9 +52,10 @@ pub struct Mkfs {
     /// [default: fitting the size, 128K to 8M, above 256G more; a zone, where the device has zones]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     segment: Option<u64>,
-    /// The largest piece that is compressed as one: 4K, 8K, 16K or 32K
-    #[arg(long, value_name = "SIZE", default_value = "32K", value_parser = bytes)]
-    block: u64,
+    /// The largest piece that is compressed as one: 4K, 8K, 16K or 32K [default: 32K, in segments of less than 512K a
+    /// sixteenth of these]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    block: Option<u64>,
     /// none, lz4, zstd or zstd:LEVEL
     #[arg(long, value_name = "CODEC", default_value = "zstd", value_parser = setting)]
     compress: Setting,
@@ -236,7 +237,7 @@ impl Mkfs {
                 "uuid": hex(&making.uuid),
                 "size": size / len * len,
                 "segment": len,
-                "block": self.block,
+                "block": making.block_len,
                 "room": room,
                 "filled": filled.as_ref().map(Filled::json),
                 "base": base.as_ref().map(|base| hex(&base.name)),
@@ -362,7 +363,8 @@ impl Mkfs {
         if !fits || !segment_len.is_power_of_two() {
             return Err(usage("a bad --segment", "give a power of two from 128K to 4G"));
         }
-        if !is_block_len(self.block) {
+        let block = self.block.unwrap_or_else(|| block_len(segment_len).into());
+        if !is_block_len(block) {
             return Err(usage("a bad --block", "give 4K, 8K, 16K or 32K"));
         }
         let reserve = self.reserve.checked_of(size)?;
@@ -376,7 +378,7 @@ impl Mkfs {
         };
         Ok(Making {
             segment_len,
-            block_len: self.block as u32,
+            block_len: block as u32,
             setting: self.compress,
             copies: self.meta_copies,
             reserve,
