@@ -318,8 +318,7 @@ impl<U: Store, D: Device> Kept<U, D> {
 
     /// Writes a closed layer, and takes it out from between.
     fn try_lay_down(&self, layer: &Layer<U, D>) -> core::result::Result<(), Error> {
-        let waiting = self.waiting().0;
-        self.volume.expect(waiting.saturating_add(self.promised().kept()));
+        self.volume.expect(self.waiting().0);
         let dirty = layer.dirty();
         let (view, below) = (&layer.overlay, &*self.volume);
         let borrowed = |ino| view.from_below(ino);
@@ -342,11 +341,11 @@ impl<U: Store, D: Device> Kept<U, D> {
         self.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is so much room for this beside what waits and what is `kept`.
-    fn fits(layers: &Layers<U, D>, cost: Cost, kept: u64, room: u64) -> bool {
+    /// Whether there is so much room for this beside what waits.
+    fn fits(layers: &Layers<U, D>, cost: Cost, room: u64) -> bool {
         let waiting = (layers.top.cost() + cost).sum();
         let closed = layers.closed.as_ref().map_or(0, |layer| layer.cost().sum());
-        waiting.saturating_add(closed).saturating_add(kept) <= room
+        waiting.saturating_add(closed) <= room
     }
 
     /// Takes a batch if it can.
@@ -358,13 +357,16 @@ impl<U: Store, D: Device> Kept<U, D> {
         };
         let layers = self.gate();
         // Read behind the gate, as what is closed and still waits counts as long as it is not in there.
-        let room = if is_promised { self.volume.room() } else { self.volume.room_for_new() };
+        let room = match is_promised {
+            true => self.volume.room_beside(kept),
+            false => self.volume.room_for_new(kept),
+        };
         // Rows are written into what is kept back for them: never more than that at once.
         let rows = layers.top.cost().rows.saturating_add(cost.rows);
         if rows > self.volume.rows_room() && !layers.top.dirty().is_empty() {
             return Taken::Later;
         }
-        if grows && !Self::fits(&layers, cost, kept, room) {
+        if grows && !Self::fits(&layers, cost, room) {
             return Taken::NoRoom;
         }
         match layers.top.commit(batch, cost) {
@@ -541,7 +543,7 @@ impl<U: Store, D: Device> Kept<U, D> {
                 Taken::NoRoom if refused == 1 => {
                     refused += 1;
                     let kept = self.promised().kept_beside(batch);
-                    self.volume.reclaim(cost.sum().saturating_add(kept)).map_err(Error::core)?;
+                    self.volume.reclaim_beside(cost.sum(), kept).map_err(Error::core)?;
                 }
                 Taken::NoRoom => {
                     let _turn = turn.unwrap_or_else(|| self.overwriting());
@@ -606,12 +608,12 @@ impl<U: Store, D: Device> Kept<U, D> {
     /// Whether the volume has room for so much more beside all that is kept, once it has made all the room that it can.
     fn has_room(&self, cost: Cost) -> Result<bool> {
         let kept = self.promised().kept();
-        let fits = || Self::fits(&self.gate(), cost, kept, self.volume.room_for_new());
+        let fits = || Self::fits(&self.gate(), cost, self.volume.room_for_new(kept));
         if fits() {
             return Ok(true);
         }
         self.write().map_err(Error::core)?;
-        self.volume.reclaim(cost.sum().saturating_add(kept)).map_err(Error::core)?;
+        self.volume.reclaim_beside(cost.sum(), kept).map_err(Error::core)?;
         Ok(fits())
     }
 }

@@ -135,6 +135,12 @@ impl Moving {
         self.again.clone()
     }
 
+    /// Blocks that were moved and that no commit told of yet: they still seem to be where they were. Each is moved
+    /// once, also where a segment is emptied anew that was before.
+    fn untold(&self) -> BTreeSet<BlockName> {
+        self.safe.iter().chain(&self.laid).map(|row| row.block).collect()
+    }
+
     /// Stretches that hold what nobody was told of yet, or will.
     pub fn held(&self, segments: &Segments) -> BTreeSet<Physical> {
         let open = self.open.iter().flatten().map(|open| open.physical);
@@ -150,7 +156,7 @@ impl<D: Device> Volume<D> {
         // One of the log, one of tables, and one for each copy of the superblock are written besides.
         let active = self.shape.copies + 2 + GENERATIONS as u32;
         let enough = zones.is_none_or(|zones| zones.active == 0 || zones.active >= active);
-        enough && Ahead::is_worth_it(self.segments().rows().len())
+        enough && Ahead::is_worth_it(self.shape.segments() as usize)
     }
 
     /// Something failed: what was laid down since the last barrier may not be there.
@@ -176,7 +182,7 @@ impl<D: Device> Volume<D> {
     }
 
     fn ahead(&self, log: &Log) -> Ahead {
-        let kept = self.kept_back(&self.state()) + SPARE;
+        let kept = self.reserve(&self.state()) + SPARE;
         let segments = self.segments();
         let free = segments.free().saturating_sub(kept);
         let idle = idle(&segments, &self.held(log)).len();
@@ -293,10 +299,14 @@ impl<D: Device> Volume<D> {
         let stack = self.stack(&state);
         let (mut part, mut rows) = (Buffer::from(&[0; PartHead::SIZE][..]), Vec::new());
         let (mut moved, mut full, mut later) = (0, false, 0);
-        let room = self.room_to_tell_again();
+        let (room, known) = (self.room_to_tell_again(), log.moving.untold());
         let queue = &mut log.moving.emptied[why as usize].queue;
         while moved < most {
             let Some(&block) = queue.front() else { break };
+            if known.contains(&block) {
+                queue.pop_front();
+                continue;
+            }
             match stack.lying_in(block, victim.segment.number) {
                 Some(Lying::Again(len)) if log.moving.again_len + len > room => {
                     // What can be moved meanwhile is.
@@ -388,7 +398,7 @@ impl<D: Device> Volume<D> {
             self.leave(open.physical);
         }
         // What was admitted must still fit, whatever is moved.
-        let kept = (self.kept_back(&self.state()) + SPARE + LEFT) as u64;
+        let kept = (self.reserve(&self.state()) + SPARE + LEFT) as u64;
         let waiting = self.waiting.load(Ordering::Acquire).div_ceil(self.filled());
         let physical = {
             let mut segments = self.segments_mut();
@@ -455,9 +465,9 @@ impl<D: Device> Volume<D> {
     }
 
     /// Gives back what nobody needs, if there may be room for so many bytes then.
-    pub(crate) fn give_back_for(&self, log: &mut Log, wanted: u64) {
+    pub(crate) fn give_back_for(&self, log: &mut Log, (wanted, promised): (u64, u64)) {
         for _ in 0..ROOTS {
-            let room = self.room();
+            let room = self.room_beside(promised);
             let idle = idle(&self.segments(), &self.held(log)).len() as u64;
             let helps = idle > 0 && room + idle * self.filled() >= wanted;
             if room >= wanted || !helps || self.keeps_moments(&self.state()) {

@@ -120,7 +120,7 @@ impl<D: Device> Volume<D> {
 
     /// Whether segments must not become free. Where there are few of those, moments are let go.
     pub(crate) fn keeps_moments(&self, state: &State) -> bool {
-        let kept = self.kept_back(state).saturating_add(SPARE);
+        let kept = self.reserve(state).saturating_add(SPARE);
         let segments = self.segments();
         let least = kept.saturating_add(segments.rows().len() / FREE_SHARE);
         let is_held = self.moments.held().count > 0;

@@ -378,7 +378,7 @@ impl<D: Device> Settling<'_, D> {
         let (volume, state, bytes) = (self.volume, back.now.state, back.cost());
         // What is left of a segment, and the root.
         let more = bytes.div_ceil(volume.filled()).saturating_add(2);
-        let kept = volume.kept_back(state).saturating_add(SPARE) as u64;
+        let kept = volume.reserve(state).saturating_add(SPARE) as u64;
         let segments = volume.segments();
         let fits = segments.free() as u64 > kept.saturating_add(more)
             && volume.root_has_room((state, &segments), &back.then.state.tables);

@@ -24,6 +24,8 @@ use crate::volume::Volume;
 
 /// Segments that are kept back for commits that only take away.
 pub(crate) const SPARE: usize = 3;
+/// Free segments that whoever writes leaves to moving: without them nothing could be emptied where all is nearly full.
+const TO_MOVE: usize = 2;
 /// A segment is worth emptying in passing when less than this is needed of it, in sixty-fourths.
 const WORTH: u64 = 56;
 /// The same when there is no room otherwise.
@@ -92,14 +94,27 @@ impl<D: Device> Volume<D> {
     /// Bytes that can surely be written, as they are.
     #[must_use]
     pub fn room(&self) -> u64 {
-        self.room.load(Ordering::Acquire)
+        self.room_beside(0)
+    }
+
+    /// Bytes that free segments take besides those that are kept back, whether they may be used or not.
+    fn free_room(&self) -> u64 {
+        self.free.load(Ordering::Acquire)
+    }
+
+    /// The same beside so many bytes that are to have room later: for those segments must not be free now, if they can
+    /// be emptied then.
+    #[must_use]
+    pub fn room_beside(&self, promised: u64) -> u64 {
+        let left = self.left.load(Ordering::Acquire);
+        self.free_room().min(left.saturating_sub(promised))
     }
 
     /// The same for what is new. What is written over piece by piece is told in more rows, and that goes on where there
     /// is no room for anything else: so much is left for them, however many there are, so that room does not shrink.
     #[must_use]
-    pub fn room_for_new(&self) -> u64 {
-        self.room_for_new.load(Ordering::Acquire)
+    pub fn room_for_new(&self, promised: u64) -> u64 {
+        self.room_beside(promised.saturating_add(self.rows_to_come()))
     }
 
     /// What is left for rows of what is there.
@@ -117,17 +132,22 @@ impl<D: Device> Volume<D> {
 
     /// Measures it, whenever it may be another.
     pub(crate) fn measure_room(&self, state: &State, segments: &Segments) {
-        let kept = self.kept_back(state) + SPARE;
+        let kept = self.reserve(state) + SPARE + self.to_move();
         let free = segments.free().saturating_sub(kept) as u64 * self.filled();
         // Segments that happen to be fuller than that may not stay so when what they hold is written over.
-        let (total, used) = usage(segments.rows(), self.filled(), kept - SPARE);
-        let left = total - used;
-        self.room.store(free.min(left), Ordering::Release);
-        let for_new = free.min(left.saturating_sub(self.rows_to_come()));
-        self.room_for_new.store(for_new, Ordering::Release);
+        let (total, used) = usage(segments.rows(), self.filled(), self.kept_back(state));
+        self.free.store(free, Ordering::Release);
+        self.left.store(total - used, Ordering::Release);
     }
 
-    /// Segments that are kept back for settling, and because somebody wanted it so.
+    /// As [`TO_MOVE`], where there is such moving.
+    fn to_move(&self) -> usize {
+        if self.migrates() { TO_MOVE } else { 0 }
+    }
+
+    /// Segments' worth of bytes that are kept back for settling, and because somebody wanted it so. Only those for
+    /// settling must be free segments: what is wanted besides lies wherever something is dead, and so room is made with
+    /// less.
     pub(crate) fn kept_back(&self, state: &State) -> usize {
         let wanted = self.shape().reserve.div_ceil(self.shape.segment_room);
         self.reserve(state) + usize::try_from(wanted).unwrap_or(usize::MAX)
@@ -152,27 +172,42 @@ impl<D: Device> Volume<D> {
     /// # Errors
     /// What the device says; that there is not as much is no error.
     pub fn reclaim(&self, wanted: u64) -> Result<()> {
+        self.reclaim_beside(wanted, 0)
+    }
+
+    /// The same beside so many bytes that are to have room later.
+    ///
+    /// # Errors
+    /// As [`reclaim`](Self::reclaim).
+    pub fn reclaim_beside(&self, wanted: u64, promised: u64) -> Result<()> {
         self.writable()?;
+        let room = || self.room_beside(promised);
         let mut log = self.log();
         let known = self.exhausted.load(Ordering::Acquire);
         let vain = known != NEVER && self.dead() < known + self.worth_another_try();
-        if self.room() >= wanted || vain {
+        if room() >= wanted || vain {
             return Ok(());
         }
         self.prepare(&mut log)?;
         // What nobody needs any more is had for two roots; all else takes whole rounds of settling.
-        self.give_back_for(&mut log, wanted);
-        if self.room() >= wanted {
+        self.give_back_for(&mut log, (wanted, promised));
+        if room() >= wanted {
             return Ok(());
         }
-        self.moments.let_go();
-        self.forget_moved(&mut log);
-        match self.reclaim_all(&mut log, wanted) {
+        let done = if self.free_room() >= wanted.max(self.enough_to_go_on()) {
+            // All that may be used is: moving any of it gives no more, and would only end what is being filled.
+            if self.settling_helps() { self.settle_all(&mut log) } else { Ok(()) }
+        } else {
+            self.moments.let_go();
+            self.forget_moved(&mut log);
+            self.reclaim_all(&mut log, wanted)
+        };
+        match done {
             Err(Error::NoSpace) => {}
             done => done?,
         }
         // Until more is needed no more there is no more room.
-        let known = if self.room() < wanted { self.dead() } else { NEVER };
+        let known = if room() < wanted { self.dead() } else { NEVER };
         self.exhausted.store(known, Ordering::Release);
         Ok(())
     }
@@ -198,7 +233,7 @@ impl<D: Device> Volume<D> {
         self.settle_all(log)?;
         let enough = wanted.max(self.enough_to_go_on());
         let (mut least, mut vain) = (u64::MAX, 0);
-        while self.room() < enough && vain < VAIN_MAX {
+        while self.free_room() < enough && vain < VAIN_MAX {
             self.round(log, u64::MAX, 0)?;
             self.settle_all(log)?;
             let needless = self.needless(log);
@@ -215,7 +250,7 @@ impl<D: Device> Volume<D> {
             return 0;
         }
         let (total, used) = self.usage();
-        ((total - used) / 2).min(TO_GO_ON as u64 * self.filled())
+        ((total - used) / 2).min((TO_GO_ON - self.to_move()) as u64 * self.filled())
     }
 
     /// Bytes that can be used besides what is kept back, and of these what somebody needs.

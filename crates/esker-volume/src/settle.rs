@@ -45,6 +45,8 @@ const LOG_SHARE: usize = 8;
 const SHARED_TABLES: u64 = 1024;
 /// How much shorter they are at most.
 const SHARED_SHARE: usize = 16;
+/// How short they become where each has parity, which takes twice as much at this length, six times at a unit.
+const PROTECTED_LEN_MIN: usize = 32 << 10;
 
 /// Bytes that are needed of segments besides, or no more.
 pub(crate) type Lives = BTreeMap<u64, i64>;
@@ -391,11 +393,25 @@ impl<D: Device> Volume<D> {
 
     /// Free segments that commits leave to settling.
     pub(crate) fn reserve(&self, state: &State) -> usize {
+        self.reserve_with(state, (state.recent.stored + state.settling.stored) as u64)
+    }
+
+    /// Whether fewer would do if all that came were in tables.
+    pub(crate) fn settling_helps(&self) -> bool {
+        let state = self.state();
+        self.reserve_with(&state, 0) < self.reserve(&state)
+    }
+
+    /// The same if so much came.
+    fn reserve_with(&self, state: &State, came: u64) -> usize {
         let tables = state.tables.iter().chain(&state.kept).map(|table| table.bytes);
         let tables = tables.fold(0, u64::saturating_add);
-        let step = tables.min((AT_ONCE + WORN_AT_ONCE + 1) * self.table_len as u64);
+        // With its parity a table takes several times its own bytes, the more the shorter it is.
+        let whole = |len: usize| self.protected(PartHead::SIZE + len);
+        let step = tables.min((AT_ONCE + WORN_AT_ONCE + 1) * whole(self.table_len));
+        let len = self.table_len_of(state);
         let came =
-            (state.recent.stored + state.settling.stored) as u64 * u64::from(self.shape.copies);
+            if self.shape.copies > 1 { came.div_ceil(len as u64) * whole(len) } else { came };
         // What is still there of tables that were replaced, what a step writes, what came, and what snapshots have too.
         let bytes = (tables / 2 + step + came).saturating_add(state.shared_bytes());
         let room = self.shape.segment_room;
@@ -414,7 +430,9 @@ impl<D: Device> Volume<D> {
         let share = usize::try_from(all / SHARED_TABLES).unwrap_or(usize::MAX);
         // A part takes whole units, however little is in it.
         let unit = self.shape.unit as usize - PartHead::SIZE;
-        share.max(unit).max(self.table_len / SHARED_SHARE).min(self.table_len)
+        let least = unit.max(self.table_len / SHARED_SHARE);
+        let least = if self.shape.copies > 1 { least.max(PROTECTED_LEN_MIN) } else { least };
+        share.max(least).min(self.table_len)
     }
 
     /// Settles as far as it is time to: in proportion to what came since the round began.

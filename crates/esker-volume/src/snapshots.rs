@@ -480,7 +480,7 @@ impl<D: Device> Volume<D> {
     fn has_room_for_another(&self) -> bool {
         let (state, segments) = (self.state(), self.segments());
         let fits = self.root_has_room((&state, &segments), &state.tables);
-        let kept = self.kept_back(&state).saturating_add(SPARE);
+        let kept = self.reserve(&state).saturating_add(SPARE);
         fits && segments.free() >= kept.saturating_add(self.free_for_another(&state))
     }
 

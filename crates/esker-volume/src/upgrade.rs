@@ -194,7 +194,7 @@ impl<D: Device> Volume<D> {
 
     /// Whether so many bytes of tables fit beside what is kept back, and what is kept back for them.
     fn has_room_for(&self, bytes: u64) -> Result<()> {
-        let kept = (self.kept_back(&self.state()) + SPARE) as u64;
+        let kept = (self.reserve(&self.state()) + SPARE) as u64;
         // Half of them once more is kept back for settling from then on. What is left of a segment is used on.
         let more = (bytes + bytes / 2).div_ceil(self.filled()).saturating_add(1);
         let fits = self.segments().free() as u64 >= kept.saturating_add(more);

@@ -112,10 +112,10 @@ pub struct Volume<D> {
     pub(crate) segments: RwLock<Segments>,
     pub(crate) state: RwLock<State>,
     pub(crate) log: Mutex<Log>,
-    /// Bytes that can surely be written.
-    pub(crate) room: AtomicU64,
-    /// The same for what is new.
-    pub(crate) room_for_new: AtomicU64,
+    /// Bytes that free segments take, besides those that are kept back.
+    pub(crate) free: AtomicU64,
+    /// Bytes that can be used, and that nobody needs, wherever they lie.
+    pub(crate) left: AtomicU64,
     /// Bytes that were admitted and wait to be written, when somebody looked last.
     pub(crate) waiting: AtomicU64,
     /// Bytes that nobody needed when no more room could be made.
@@ -170,8 +170,8 @@ impl<D: Device> Volume<D> {
             segments: RwLock::new(segments),
             state: RwLock::new(state),
             log: Mutex::new(log),
-            room: AtomicU64::new(0),
-            room_for_new: AtomicU64::new(0),
+            free: AtomicU64::new(0),
+            left: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
             exhausted: AtomicU64::new(NEVER),
             deleted: AtomicU64::new(0),

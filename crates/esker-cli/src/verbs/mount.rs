@@ -126,8 +126,8 @@ pub struct Mount {
     #[arg(long, value_name = "IMAGE")]
     base: Vec<PathBuf>,
     /// Write the paths of the files of an image that are read, in the order of their first reads, when it is unmounted:
-    /// `esker pack --hot` and `esker repack --hot` put these first. `esker umount` returns when it is written, umount(8)
-    /// before. Not with --overlay, nor of several images
+    /// `esker pack --hot` and `esker repack --hot` put these first. `esker umount` returns when it is written,
+    /// umount(8) before. Not with --overlay, nor of several images
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "overlay", "more"])]
     profile: Option<PathBuf>,
     /// Stay in the foreground; SIGINT and SIGTERM unmount

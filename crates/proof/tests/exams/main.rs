@@ -17,6 +17,7 @@ mod hostile_volume;
 mod image;
 mod in_pieces;
 mod in_use;
+mod kept_back;
 mod kernel;
 mod killed;
 mod long_commits;

@@ -1,0 +1,155 @@
+//! Room that is kept back: because somebody wanted it so, for what was promised, for snapshots and second copies. None
+//! of it keeps anybody from writing over what is there, nor from taking away, however full the volume is.
+
+use std::sync::Arc;
+
+use esker::posix::{Allocate, Caller, Fs, New};
+use esker::store::{Store as _, View as _};
+use esker::{Error, Ino, Kind, Name};
+use esker_proof::chance::Chance;
+use esker_proof::cut::{SHAPES, Shape};
+use esker_proof::harness::seed;
+use esker_proof::lying::ram::Ram;
+use esker_proof::place::{clock, noise};
+use esker_proof::world::inside::Checked as _;
+use esker_proof::world::on_volume::{Above, mount};
+use esker_stone::Codec;
+use esker_volume::{SnapshotError, make};
+
+const BLOCK: usize = 32 << 10;
+/// As `esker mkfs` makes volumes of this size.
+const USUAL: Shape = Shape {
+    name: "usual",
+    size: 32 << 20,
+    segment_len: 128 << 10,
+    block_len: 8 << 10,
+    codec: Codec::Zstd,
+    recent_len: 1 << 20,
+    table_len: 32 << 10,
+    ..SHAPES[0]
+};
+
+type Home = Above<Arc<Ram>>;
+
+fn fresh(shape: &Shape) -> Fs<Home> {
+    let device = Arc::new(Ram::new(shape.size as usize));
+    make(&device, &shape.making()).expect("a volume");
+    Fs::new(mount(shape, device).expect("it opens"), clock)
+}
+
+fn name(text: &str) -> Name<'_> {
+    Name::parse(text.as_bytes()).expect("a name")
+}
+
+fn create(fs: &Fs<Home>, path: &str) -> Result<Ino, Error> {
+    let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
+    let ino = fs.create(&Caller::ROOT, Ino::ROOT, name(path), new)?.ino;
+    fs.forget(ino, 1);
+    Ok(ino)
+}
+
+/// One block of a file, made safe.
+fn put(fs: &Fs<Home>, ino: Ino, block: u64, chance: &mut Chance) -> Result<(), Error> {
+    fs.write(ino, block * BLOCK as u64, &noise(chance, BLOCK), false)?;
+    fs.store().sync()
+}
+
+/// A file with as many blocks as there is room for, each made safe by itself; how many.
+fn fill(fs: &Fs<Home>, chance: &mut Chance) -> (Ino, u64) {
+    let ino = create(fs, "big").expect("room");
+    let full = (0..).find(|&block| put(fs, ino, block, chance).is_err());
+    (ino, full.expect("it is full at some time"))
+}
+
+/// Writes over blocks of a file, each made safe by itself.
+fn write_over(fs: &Fs<Home>, (ino, blocks): (Ino, u64), times: u64, chance: &mut Chance) {
+    for time in 0..times {
+        let block = chance.below(blocks);
+        let done = put(fs, ino, block, chance);
+        done.unwrap_or_else(|error| panic!("block {block}, the {time}th time: {error}"));
+    }
+}
+
+fn take_away(fs: &Fs<Home>, path: &str) {
+    fs.unlink(&Caller::ROOT, Ino::ROOT, name(path)).expect("unlink always works");
+    fs.store().sync().expect("it is written");
+}
+
+/// What is kept back makes it cheaper to write over what is there, and never impossible.
+#[test]
+fn a_volume_with_a_reserve_can_be_written_over_and_emptied() {
+    for share in [3, 8, 20] {
+        let shape = Shape { reserve: USUAL.size / 100 * share, ..USUAL };
+        let (fs, chance) = (fresh(&shape), &mut Chance::new(seed()));
+        let total = fs.store().space().total;
+        let file = fill(&fs, chance);
+        assert!(file.1 * BLOCK as u64 > total * 95 / 100, "{share}: {} of {total}", file.1);
+        write_over(&fs, file, 500, chance);
+        take_away(&fs, "big");
+        assert!(fs.store().space().used < total / 50, "{share}: {:?}", fs.store().space());
+        assert_eq!(fs.store().findings(), [""; 0]);
+    }
+}
+
+/// What was promised has room when it is wanted, and whatever else fills the volume can be written over until then.
+#[test]
+fn a_promise_keeps_nobody_from_writing_over() {
+    for promised in [1u64 << 20, 4 << 20] {
+        let (fs, chance) = (fresh(&USUAL), &mut Chance::new(seed()));
+        let ino = create(&fs, "promised").expect("room");
+        fs.fallocate(&Caller::ROOT, ino, Allocate::Reserve, 0, promised).expect("room");
+        let file = fill(&fs, chance);
+        write_over(&fs, file, 400, chance);
+        for block in 0..promised / BLOCK as u64 {
+            let done = put(&fs, ino, block, chance);
+            done.unwrap_or_else(|error| panic!("block {block} of what was promised: {error}"));
+            write_over(&fs, file, 2, chance);
+        }
+        take_away(&fs, "big");
+        assert_eq!(fs.store().findings(), [""; 0]);
+    }
+}
+
+/// With two copies of what is known of files, and with a snapshot of them, taking away works when there is no room.
+#[test]
+fn two_copies_and_a_snapshot_leave_room_for_taking_away() {
+    let shape = Shape { size: 64 << 20, segment_len: 256 << 10, copies: 2, ..USUAL };
+    let (fs, chance) = (fresh(&shape), &mut Chance::new(seed()));
+    let volume = Arc::clone(fs.store().shared());
+    let mut known: Vec<String> = Vec::new();
+    let mut refused = 0;
+    for step in 0..3000u64 {
+        let path = format!("f{}", chance.below(1200));
+        if let Some(at) = known.iter().position(|other| *other == path) {
+            known.swap_remove(at);
+            fs.unlink(&Caller::ROOT, Ino::ROOT, name(&path)).expect("unlink always works");
+        }
+        let len = 100 + chance.below(130_000) as usize;
+        let done = create(&fs, &path).and_then(|ino| {
+            known.push(path);
+            fs.write(ino, 0, &noise(chance, len), false)
+        });
+        if done.is_err() || fs.store().write().is_err() {
+            refused += 1;
+            for _ in 0..10.min(known.len()) {
+                let path = known.swap_remove(chance.below(known.len() as u64) as usize);
+                fs.unlink(&Caller::ROOT, Ino::ROOT, name(&path)).expect("unlink always works");
+            }
+            fs.store().write().unwrap_or_else(|error| panic!("step {step}: {error}"));
+        }
+        if step % 150 == 149 {
+            if let Ok(row) = volume.snapshot("kept") {
+                volume
+                    .delete_snapshot(str::from_utf8(&row.name).expect("a name"))
+                    .expect("it goes");
+            }
+            // There may be no room for what changes behind it.
+            match fs.store().create_snapshot("kept") {
+                Ok(()) | Err(SnapshotError::NoRoom) => {}
+                Err(error) => panic!("step {step}: {error}"),
+            }
+        }
+    }
+    assert!(refused > 10, "it was full {refused} times");
+    assert_eq!(fs.store().findings(), [""; 0]);
+}
