@@ -72,7 +72,10 @@ const SHOWN_ENDS_LEN: usize = 100;
 /// an absurdly long one the beginning and the end.
 pub fn shown(bytes: &[u8]) -> String {
     if bytes.len() <= SHOWN_LEN_MAX {
-        return escaped(bytes);
+        let whole = escaped(bytes);
+        if whole.len() <= SHOWN_LEN_MAX || bytes.len() <= 2 * SHOWN_ENDS_LEN {
+            return whole;
+        }
     }
     let (head, tail) = (&bytes[..SHOWN_ENDS_LEN], &bytes[bytes.len() - SHOWN_ENDS_LEN..]);
     format!("{} ... {} ({} bytes)", escaped(head), escaped(tail), bytes.len())

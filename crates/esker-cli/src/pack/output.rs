@@ -41,6 +41,11 @@ pub fn failure(error: Error, output: &Output) -> Failure {
             format!("cannot take over the blocks of the image ({error})"),
             "`esker check` tells more; without --metadata-only files are read one by one",
         ),
+        Error::Tree(esker::Error::Io) => Failure::new(
+            Exit::Damaged,
+            "what is to be packed cannot be read (input/output error)",
+            "`esker check` tells what is wrong with an image or a volume",
+        ),
         error => Failure::new(Exit::Failed, error.to_string(), ""),
     }
 }
@@ -267,7 +272,7 @@ mod tests {
         let old = SystemTime::now() - 2 * LEFT_BEHIND;
         let make = |name: &str, old: Option<SystemTime>| {
             let file = File::create(folder.join(name)).unwrap();
-            old.map(|old| file.set_modified(old).unwrap());
+            old.into_iter().for_each(|old| file.set_modified(old).unwrap());
             file
         };
         drop(make(".esker-7.new", Some(old)));

@@ -96,7 +96,7 @@ impl BenchPack {
         let directories = self.trees.iter().chain([&self.scratch]).chain(&self.images);
         for path in directories {
             if !path.is_dir() {
-                return Err(Failure::at(Exit::Usage, "no such directory", path, ""));
+                return Err(Failure::at(Exit::Usage, "no such directory", path, "name one"));
             }
         }
         let subjects = match self.subjects.as_slice() {

@@ -115,7 +115,7 @@ impl BenchVolume {
     fn plan(&self) -> Outcome<Plan> {
         for path in [&self.scratch, &self.images] {
             if !path.is_dir() {
-                return Err(Failure::at(Exit::Usage, "no such directory", path, ""));
+                return Err(Failure::at(Exit::Usage, "no such directory", path, "name one"));
             }
         }
         let size = parse_size(&self.size, 0).ok().filter(|size| *size >= SIZE_MIN);
