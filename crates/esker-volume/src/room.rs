@@ -97,11 +97,6 @@ impl<D: Device> Volume<D> {
         self.room_beside(0)
     }
 
-    /// Bytes that free segments take besides those that are kept back, whether they may be used or not.
-    fn free_room(&self) -> u64 {
-        self.free.load(Ordering::Acquire)
-    }
-
     /// The same beside so many bytes that are to have room later: for those segments must not be free now, if they can
     /// be emptied then.
     #[must_use]
@@ -115,6 +110,11 @@ impl<D: Device> Volume<D> {
     #[must_use]
     pub fn room_for_new(&self, promised: u64) -> u64 {
         self.room_beside(promised.saturating_add(self.rows_to_come()))
+    }
+
+    /// Bytes that free segments take besides those that are kept back, whether they may be used or not.
+    fn free_room(&self) -> u64 {
+        self.free.load(Ordering::Acquire)
     }
 
     /// What is left for rows of what is there.
