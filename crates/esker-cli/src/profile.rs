@@ -56,8 +56,11 @@ impl<V: View> Profiled<V> {
         let paths =
             || paths.iter().filter_map(|path| path.get(1..)).filter(|path| !path.is_empty());
         let is_broken = |path: &&[u8]| path.contains(&b'\n');
-        let lines: Vec<_> = paths().filter(|path| !is_broken(path)).collect();
-        let lines: Vec<u8> = lines.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();
+        let mut lines = Vec::new();
+        for path in paths().filter(|path| !is_broken(path)) {
+            lines.extend_from_slice(path);
+            lines.push(b'\n');
+        }
         replace("profile", file, &lines)?;
         Ok(paths().filter(is_broken).count())
     }

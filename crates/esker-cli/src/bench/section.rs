@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Exit, Failure, Outcome, said};
+use crate::pack::output::replace;
 
 /// A file and the title of a section in it.
 #[derive(Debug)]
@@ -30,13 +31,7 @@ impl Section {
     pub fn write(&self, body: &str) -> Outcome {
         let text = self.with(body)?;
         // Whole or not at all: there is prose in it that nobody can measure again.
-        let mut beside = self.path.clone().into_os_string();
-        beside.push(".new");
-        let beside = PathBuf::from(beside);
-        fs::write(&beside, text).and_then(|()| fs::rename(&beside, &self.path)).map_err(|error| {
-            let _ = fs::remove_file(&beside);
-            self.failure(&format!("cannot write the tables ({})", said(&error)), "")
-        })
+        replace("tables", &self.path, text.as_bytes())
     }
 
     fn with(&self, body: &str) -> Outcome<String> {

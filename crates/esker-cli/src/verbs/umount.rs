@@ -104,6 +104,21 @@ impl Umount {
 }
 
 impl Umount {
+    /// An image that is mounted to write a profile writes it before that is over.
+    fn have_profile(&self, point: &Path) -> Outcome {
+        let answer = ask(point, profile::message().to_string().as_bytes());
+        // Nobody answers where the server has died, and where there is no such thing.
+        let answer = answer.ok().and_then(|answer| serde_json::from_slice::<Value>(&answer).ok());
+        let answer = answer.filter(|answer| answer["unknown"] != true).unwrap_or_default();
+        match answer["error"].as_str() {
+            Some(text) => {
+                let text = format!("{text}; or unmount it all the same with -l");
+                Err(Failure { exit: Exit::Failed, text })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Once it is unmounted nobody could be told that something cannot be written.
     fn make_safe(&self, point: &Path) -> Outcome {
         let lost = |error: &std::io::Error| {
@@ -123,23 +138,6 @@ impl Umount {
             }
             // Dead, or not ours to open: there is nothing more to be done about it.
             _ => Ok(()),
-        }
-    }
-}
-
-impl Umount {
-    /// An image that is mounted to write a profile writes it before that is over.
-    fn have_profile(&self, point: &Path) -> Outcome {
-        let answer = ask(point, profile::message().to_string().as_bytes());
-        // Nobody answers where the server has died, and where there is no such thing.
-        let answer = answer.ok().and_then(|answer| serde_json::from_slice::<Value>(&answer).ok());
-        let answer = answer.filter(|answer| answer["unknown"] != true).unwrap_or_default();
-        match answer["error"].as_str() {
-            Some(text) => {
-                let text = format!("{text}; or unmount it all the same with -l");
-                Err(Failure { exit: Exit::Failed, text })
-            }
-            None => Ok(()),
         }
     }
 }
