@@ -3,14 +3,12 @@
 //! Above: verbs. Below: `settle`. Invariant: one superblock says all of it, so all of it is so, or nothing.
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use esker_stone::Setting;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::limits::SEGMENTS_MAX;
-use crate::room::NEVER;
 use crate::superblock::Superblock;
 use crate::volume::Volume;
 
@@ -80,7 +78,7 @@ impl<D: Device> Volume<D> {
         }
         let now = change.of(&self.shape());
         *self.altered.write().unwrap_or_else(PoisonError::into_inner) = now;
-        self.exhausted.store(NEVER, Ordering::Release);
+        self.look_again();
         self.measure_room(&self.state(), &self.segments());
         Ok(log.superblock)
     }

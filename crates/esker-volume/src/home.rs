@@ -98,13 +98,14 @@ impl<U: Store, D: Device> Kept<U, D> {
     pub fn new(volume: Volume<D>, dirty_max: u64, maker: Box<dyn Maker<U>>) -> Result<Self> {
         let volume = Arc::new(volume);
         let top = Arc::new(Layer::new(maker.make()?, &volume, None, 1)?);
+        let promised = Mutex::new(Promised::new(volume.shape().copies > 1));
         let kept = Self {
             volume,
             maker,
             gate: RwLock::new(Layers { top, closed: None }),
             syncing: Mutex::new(()),
             overwriting: Mutex::new(()),
-            promised: Mutex::default(),
+            promised,
             dirty_max,
             due: Mutex::new(false),
             ring: Condvar::new(),
@@ -198,7 +199,8 @@ impl<U: Store, D: Device> Kept<U, D> {
         occasion: Option<Occasion>,
     ) -> core::result::Result<(), SnapshotError> {
         self.write()?;
-        self.volume.create_snapshot_for(name, occasion)
+        let promised = self.promised().kept();
+        self.volume.create_snapshot_beside(name, occasion, promised)
     }
 
     /// Takes a snapshot away, as [`Volume::delete_snapshot`] does.

@@ -94,6 +94,7 @@ mod stack;
 pub mod stream;
 pub mod superblock;
 mod upgrade;
+mod vain;
 mod view;
 mod volume;
 mod whole;

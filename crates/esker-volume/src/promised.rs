@@ -12,21 +12,35 @@ use esker::store::{Batch, Change};
 use crate::ranges::Ranges;
 
 /// All promises.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Promised {
     files: BTreeMap<Ino, Ranges>,
     bytes: u64,
+    /// What is written piece by piece takes more than its bytes: so many quarters of them.
+    more: u64,
 }
 
 impl Promised {
+    /// Nothing yet. With `parity` what is told of pieces takes several times as much.
+    pub const fn new(parity: bool) -> Self {
+        Self { files: BTreeMap::new(), bytes: 0, more: if parity { 3 } else { 1 } }
+    }
+
     /// Bytes that are kept free for them.
     pub const fn kept(&self) -> u64 {
-        room_for(self.bytes)
+        self.room_for(self.bytes)
+    }
+
+    const fn room_for(&self, bytes: u64) -> u64 {
+        bytes + bytes / 4 * self.more
     }
 
     /// The same, but for those that a batch brings.
     pub fn kept_beside(&self, batch: &Batch<'_>) -> u64 {
-        if self.bytes == 0 { 0 } else { room_for(self.bytes.saturating_sub(self.covered(batch))) }
+        if self.bytes == 0 {
+            return 0;
+        }
+        self.room_for(self.bytes.saturating_sub(self.covered(batch)))
     }
 
     /// Which of these bytes of a file are not promised.
@@ -94,18 +108,13 @@ impl Promised {
     }
 }
 
-/// What is written piece by piece takes more than its bytes.
-const fn room_for(bytes: u64) -> u64 {
-    bytes + bytes / 4
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_byte_is_promised_once() {
-        let (mut promised, ino) = (Promised::default(), Ino(7));
+        let (mut promised, ino) = (Promised::new(false), Ino(7));
         promised.add(ino, (100, 200));
         promised.add(ino, (150, 300));
         assert_eq!(promised.missing(ino, (90, 400)), [(90, 100), (300, 400)]);

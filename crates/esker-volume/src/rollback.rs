@@ -24,7 +24,7 @@ use crate::leaf::Leaf;
 use crate::log::{Good, Log};
 use crate::merge::{Bounds, Fresh, Row, leaves, rows};
 use crate::recent::{Recent, runs};
-use crate::room::{NEVER, SPARE};
+use crate::room::SPARE;
 use crate::rows::{Numbers, Refs};
 use crate::settle::{Lives, Settling, Step, range};
 use crate::snapshots::{SnapshotError, is_shared, place};
@@ -339,7 +339,7 @@ impl<D: Device> Volume<D> {
 
     /// Writes it, twice: so the superblock before the newest knows it too.
     fn go_back(&self, log: &mut Log, row: &SnapshotRow) -> Result<()> {
-        self.exhausted.store(NEVER, Ordering::Release);
+        self.look_again();
         let before = log.clone();
         log.tried += 1;
         log.sequence = log.tried;

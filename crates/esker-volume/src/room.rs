@@ -35,8 +35,6 @@ const WORTH_LAST: u64 = 63;
 const VAIN_MAX: u32 = 3;
 /// Bytes that must be dead since then for another try, at least, but for small segments.
 const TRY_LEN: u64 = 64 << 10;
-/// Room was never looked for in vain.
-pub(crate) const NEVER: u64 = u64::MAX;
 /// Segments' worth of bytes that are moved in passing, at most.
 const BUDGET: u64 = 4;
 
@@ -44,6 +42,9 @@ const BUDGET: u64 = 4;
 /// many at most.
 const ROWS_TO_COME: u64 = 256;
 const ROWS_TO_COME_MAX: u64 = 64;
+
+/// Segments that what came takes of those that are kept back, in about, before it is settled.
+const CAME: usize = 3;
 
 /// Blocks that are moved.
 pub(crate) struct Carried {
@@ -109,7 +110,13 @@ impl<D: Device> Volume<D> {
     /// is no room for anything else: so much is left for them, however many there are, so that room does not shrink.
     #[must_use]
     pub fn room_for_new(&self, promised: u64) -> u64 {
-        self.room_beside(promised.saturating_add(self.rows_to_come()))
+        self.room_beside(self.kept_beside_new(promised).saturating_add(self.rows_to_come()))
+    }
+
+    /// What must be left beside what is new for what is promised to have room at any time.
+    pub(crate) fn kept_beside_new(&self, promised: u64) -> u64 {
+        let slack = if promised > 0 { self.slack.load(Ordering::Acquire) } else { 0 };
+        promised.saturating_add(slack)
     }
 
     /// Bytes that free segments take besides those that are kept back, whether they may be used or not.
@@ -136,8 +143,13 @@ impl<D: Device> Volume<D> {
         let free = segments.free().saturating_sub(kept) as u64 * self.filled();
         // Segments that happen to be fuller than that may not stay so when what they hold is written over.
         let (total, used) = usage(segments.rows(), self.filled(), self.kept_back(state));
+        // Segments of tables may be half full, of whole ones with parity still less is used; and what came was not
+        // settled yet.
+        let tables = state.table_bytes().saturating_mul(u64::from(self.shape.copies));
+        let slack = (self.to_move() + CAME) as u64 * self.shape.segment_room;
         self.free.store(free, Ordering::Release);
         self.left.store(total - used, Ordering::Release);
+        self.slack.store(slack.saturating_add(tables), Ordering::Release);
     }
 
     /// As [`TO_MOVE`], where there is such moving.
@@ -172,44 +184,68 @@ impl<D: Device> Volume<D> {
     /// # Errors
     /// What the device says; that there is not as much is no error.
     pub fn reclaim(&self, wanted: u64) -> Result<()> {
-        self.reclaim_beside(wanted, 0)
+        self.writable()?;
+        let mut log = self.log();
+        self.settle_for(&mut log, wanted, 0)?;
+        self.move_for(&mut log, wanted, 0)
     }
 
-    /// The same beside so many bytes that are to have room later.
+    /// The same for something new, beside so many bytes that are to have room later. Where there is less, nothing is
+    /// moved for it.
     ///
     /// # Errors
     /// As [`reclaim`](Self::reclaim).
     pub fn reclaim_beside(&self, wanted: u64, promised: u64) -> Result<()> {
         self.writable()?;
-        let room = || self.room_beside(promised);
         let mut log = self.log();
-        let known = self.exhausted.load(Ordering::Acquire);
-        let vain = known != NEVER && self.dead() < known + self.worth_another_try();
-        if room() >= wanted || vain {
-            return Ok(());
-        }
-        self.prepare(&mut log)?;
-        // What nobody needs any more is had for two roots; all else takes whole rounds of settling.
-        self.give_back_for(&mut log, (wanted, promised));
-        if room() >= wanted {
-            return Ok(());
-        }
-        let done = if self.free_room() >= wanted.max(self.enough_to_go_on()) {
-            // All that may be used is: moving any of it gives no more, and would only end what is being filled.
-            if self.settling_helps() { self.settle_all(&mut log) } else { Ok(()) }
+        self.settle_for(&mut log, wanted, promised)?;
+        if self.is_short(wanted, promised) {
+            Ok(())
         } else {
-            self.moments.let_go();
-            self.forget_moved(&mut log);
-            self.reclaim_all(&mut log, wanted)
-        };
-        match done {
-            Err(Error::NoSpace) => {}
-            done => done?,
+            self.move_for(&mut log, wanted, promised)
         }
-        // Until more is needed no more there is no more room.
-        let known = if room() < wanted { self.dead() } else { NEVER };
-        self.exhausted.store(known, Ordering::Release);
+    }
+
+    /// Whether there is less, wherever it lies.
+    fn is_short(&self, wanted: u64, promised: u64) -> bool {
+        self.left.load(Ordering::Acquire).saturating_sub(promised) < wanted
+    }
+
+    /// Settles all that came, as tables may take less then, and less is kept back for them.
+    fn settle_for(&self, log: &mut Log, wanted: u64, promised: u64) -> Result<()> {
+        let in_vain = || self.settled_in_vain.still(self.dead(), self.worth_it());
+        if !self.is_short(wanted, promised) || !self.settling_helps() && in_vain() {
+            return Ok(());
+        }
+        self.prepare(log)?;
+        as_far_as_can_be(self.settle_all(log))?;
+        self.settled_in_vain.note(self.is_short(wanted, promised), self.dead());
         Ok(())
+    }
+
+    /// Empties segments of which little is needed.
+    fn move_for(&self, log: &mut Log, wanted: u64, promised: u64) -> Result<()> {
+        let in_vain = || self.moved_in_vain.still(self.dead(), self.worth_it());
+        if self.free_room() >= wanted || in_vain() {
+            return Ok(());
+        }
+        self.prepare(log)?;
+        // What nobody needs any more is had for two roots; all else takes whole rounds of settling.
+        self.give_back_for(log, (wanted, promised));
+        if self.free_room() >= wanted {
+            return Ok(());
+        }
+        self.moments.let_go();
+        self.forget_moved(log);
+        as_far_as_can_be(self.reclaim_all(log, wanted))?;
+        self.moved_in_vain.note(self.free_room() < wanted, self.dead());
+        Ok(())
+    }
+
+    /// What there is room for may be another: it is worth looking for more.
+    pub(crate) fn look_again(&self) {
+        self.moved_in_vain.forget();
+        self.settled_in_vain.forget();
     }
 
     /// Bytes of segments that nobody needs.
@@ -223,7 +259,7 @@ impl<D: Device> Volume<D> {
     }
 
     /// How much more must be dead after room was looked for in vain before it is looked for again.
-    fn worth_another_try(&self) -> u64 {
+    fn worth_it(&self) -> u64 {
         let room = self.shape.segment_room;
         (room / 64).max(TRY_LEN.min(room / 2))
     }
@@ -370,6 +406,14 @@ impl<D: Device> Stack<'_, D> {
         // In the order in which they lie, so that they are read and laid down so.
         found.sort_unstable_by_key(|&(segment, at, _)| (segment, at));
         Ok(found.into_iter().map(|(.., block)| block).collect())
+    }
+}
+
+/// That there is not as much room is no error.
+fn as_far_as_can_be(done: Result<()>) -> Result<()> {
+    match done {
+        Err(Error::NoSpace) => Ok(()),
+        done => done,
     }
 }
 

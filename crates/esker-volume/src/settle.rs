@@ -404,8 +404,7 @@ impl<D: Device> Volume<D> {
 
     /// The same if so much came.
     fn reserve_with(&self, state: &State, came: u64) -> usize {
-        let tables = state.tables.iter().chain(&state.kept).map(|table| table.bytes);
-        let tables = tables.fold(0, u64::saturating_add);
+        let tables = state.table_bytes();
         // With its parity a table takes several times its own bytes, the more the shorter it is.
         let whole = |len: usize| self.protected(PartHead::SIZE + len);
         let step = tables.min((AT_ONCE + WORN_AT_ONCE + 1) * whole(self.table_len));

@@ -25,7 +25,7 @@ use crate::leaf::Leaf;
 use crate::limits::SNAPSHOTS_MAX;
 use crate::log::Log;
 use crate::part::PartHead;
-use crate::room::{NEVER, SPARE};
+use crate::room::SPARE;
 use crate::root;
 use crate::rows::{Numbers, Refs};
 use crate::rules::{Occasion, Rules};
@@ -126,6 +126,12 @@ impl State {
         }
         let shared = self.tables.iter().filter(|table| self.since.contains_key(&place(table)));
         shared.map(|table| table.bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of all tables, with those that only snapshots have.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        let tables = self.tables.iter().chain(&self.kept);
+        tables.map(|table| table.bytes).fold(0, u64::saturating_add)
     }
 
     /// Tables, as a snapshot has them.
@@ -270,24 +276,25 @@ impl<D: Device> Volume<D> {
     /// # Errors
     /// `Name`, `Exists`, `TooMany`, `NoRoom`; what the device says.
     pub fn create_snapshot(&self, name: &str) -> std::result::Result<(), SnapshotError> {
-        self.create_snapshot_for(name, None)
+        self.create_snapshot_beside(name, None, 0)
     }
 
-    /// The same, for a rule.
+    /// The same for a rule, beside so many bytes that are to have room later.
     ///
     /// # Errors
     /// As [`create_snapshot`](Self::create_snapshot).
-    pub fn create_snapshot_for(
+    pub fn create_snapshot_beside(
         &self,
         name: &str,
         occasion: Option<Occasion>,
+        promised: u64,
     ) -> std::result::Result<(), SnapshotError> {
         let mut log = self.log_for_another(name)?;
-        if !self.has_room_for_another() {
+        if !self.has_room_for_another(promised) {
             drop(log);
-            self.reclaim(self.room_for_another())?;
+            self.reclaim_beside(self.room_for_another(), self.kept_beside_new(promised))?;
             log = self.log_for_another(name)?;
-            if !self.has_room_for_another() {
+            if !self.has_room_for_another(promised) {
                 return Err(SnapshotError::NoRoom);
             }
         }
@@ -421,7 +428,7 @@ impl<D: Device> Volume<D> {
     /// Writes which snapshots there are, twice: so the superblock before the newest knows it too. Where that
     /// cannot be, all is as it was `before`.
     fn tell_snapshots(&self, log: &mut Log, before: State) -> Result<()> {
-        self.exhausted.store(NEVER, Ordering::Release);
+        self.look_again();
         let generation = log.superblock.generation;
         let Err(error) = self.settle(log) else {
             // It is so already; this is for the day when the newest superblock is damaged.
@@ -477,7 +484,11 @@ impl<D: Device> Volume<D> {
         (self.free_for_another(&self.state()) as u64).saturating_mul(self.filled())
     }
 
-    fn has_room_for_another(&self) -> bool {
+    fn has_room_for_another(&self, promised: u64) -> bool {
+        let beside = self.kept_beside_new(promised);
+        if beside > 0 && self.room_beside(beside) < self.room_for_another() {
+            return false;
+        }
         let (state, segments) = (self.state(), self.segments());
         let fits = self.root_has_room((&state, &segments), &state.tables);
         let kept = self.reserve(&state).saturating_add(SPARE);

@@ -23,12 +23,12 @@ use crate::limits::{
 };
 use crate::log::Log;
 use crate::moment::Moments;
-use crate::room::NEVER;
 use crate::rows::Numbers;
 use crate::segments::{Condition, Physical, Segment, Segments};
 use crate::shelf::Shelf;
 use crate::stack::{Stack, State};
 use crate::superblock::Superblock;
+use crate::vain::Vain;
 
 /// How a volume is opened.
 #[derive(Clone)]
@@ -116,10 +116,14 @@ pub struct Volume<D> {
     pub(crate) free: AtomicU64,
     /// Bytes that can be used, and that nobody needs, wherever they lie.
     pub(crate) left: AtomicU64,
+    /// Of these what cannot be used at all times, at most, in about.
+    pub(crate) slack: AtomicU64,
     /// Bytes that were admitted and wait to be written, when somebody looked last.
     pub(crate) waiting: AtomicU64,
-    /// Bytes that nobody needed when no more room could be made.
-    pub(crate) exhausted: AtomicU64,
+    /// When moving gave no more room.
+    pub(crate) moved_in_vain: Vain,
+    /// When settling gave none.
+    pub(crate) settled_in_vain: Vain,
     /// How many snapshots were deleted since opening.
     pub(crate) deleted: AtomicU64,
     /// Scrubbing is to read blocks from this segment on.
@@ -172,8 +176,10 @@ impl<D: Device> Volume<D> {
             log: Mutex::new(log),
             free: AtomicU64::new(0),
             left: AtomicU64::new(0),
+            slack: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
-            exhausted: AtomicU64::new(NEVER),
+            moved_in_vain: Vain::default(),
+            settled_in_vain: Vain::default(),
             deleted: AtomicU64::new(0),
             scrubbed,
             counts: Counts::default(),

@@ -153,3 +153,69 @@ fn two_copies_and_a_snapshot_leave_room_for_taking_away() {
     assert!(refused > 10, "it was full {refused} times");
     assert_eq!(fs.store().findings(), [""; 0]);
 }
+
+/// A file for which room is promised, and one that fills what is left.
+fn promised_and_full(fs: &Fs<Home>, promised: u64, chance: &mut Chance) -> (Ino, (Ino, u64)) {
+    let ino = create(fs, "promised").expect("room");
+    fs.fallocate(&Caller::ROOT, ino, Allocate::Reserve, 0, promised).expect("room");
+    let file = fill(fs, chance);
+    write_over(fs, file, 100, chance);
+    (ino, file)
+}
+
+/// Writes what was promised, piece by piece, each made safe by itself; after each of them what is wanted.
+fn write_promised(
+    fs: &Fs<Home>,
+    (ino, promised, piece): (Ino, u64, u64),
+    chance: &mut Chance,
+    mut then: impl FnMut(&mut Chance),
+) {
+    for at in (0..promised).step_by(piece as usize) {
+        let content = noise(chance, piece as usize);
+        let done = fs.write(ino, at, &content, false).and_then(|_| fs.store().sync());
+        done.unwrap_or_else(|error| panic!("{piece} bytes at {at} of {promised}: {error}"));
+        then(chance);
+    }
+}
+
+/// Small pieces are told of one by one, and with two copies that takes several times as much. Meanwhile others write
+/// over what is there, and take what room they get.
+#[test]
+fn a_promise_is_kept_in_small_pieces() {
+    for (copies, piece) in [(1, 512), (1, 4096), (2, 512), (2, 4096)] {
+        let shape = Shape { size: 24 << 20, copies, ..USUAL };
+        let (fs, chance) = (fresh(&shape), &mut Chance::new(seed()));
+        let promised = 4 << 20;
+        let (ino, file) = promised_and_full(&fs, promised, chance);
+        let mut end = file.1;
+        write_promised(&fs, (ino, promised, piece), chance, |chance| {
+            if chance.below(4) == 0 {
+                write_over(&fs, file, 1, chance);
+            }
+            if chance.below(64) == 0 {
+                while put(&fs, file.0, end, chance).is_ok() {
+                    end += 1;
+                }
+            }
+        });
+        assert_eq!(fs.store().findings(), [""; 0]);
+    }
+}
+
+/// A snapshot is only made where what was promised has room behind it.
+#[test]
+fn a_snapshot_takes_no_promised_room() {
+    for (copies, size, promised) in
+        [(1, 16 << 20, 1 << 20), (2, 16 << 20, 1 << 20), (2, 24 << 20, 4 << 20)]
+    {
+        let shape = Shape { size, copies, ..USUAL };
+        let (fs, chance) = (fresh(&shape), &mut Chance::new(seed()));
+        let (ino, _) = promised_and_full(&fs, promised, chance);
+        match fs.store().create_snapshot("kept") {
+            Ok(()) | Err(SnapshotError::NoRoom) => {}
+            Err(error) => panic!("{error}"),
+        }
+        write_promised(&fs, (ino, promised, 4096), chance, |_| ());
+        assert_eq!(fs.store().findings(), [""; 0]);
+    }
+}
