@@ -93,6 +93,7 @@ pub mod snapshots;
 mod stack;
 pub mod stream;
 pub mod superblock;
+mod tally;
 mod upgrade;
 mod vain;
 mod view;

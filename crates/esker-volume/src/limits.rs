@@ -10,6 +10,8 @@ pub const SEGMENT_LEN_MIN: u64 = 128 << 10;
 pub const SEGMENT_LEN_MAX: u64 = 4 << 30;
 /// Most segments.
 pub const SEGMENTS_MAX: u64 = 32 << 10;
+/// Segments that are kept back for commits that only take away.
+pub const SPARE: usize = 3;
 /// Fewest segments, superblocks included.
 pub const SEGMENTS_MIN: u64 = 12;
 /// Largest logical block, in bytes.

@@ -11,9 +11,8 @@ use esker_stone::cache::Cache;
 
 use crate::check::Finding;
 use crate::device::{Device, Fault, Geometry, Result};
-use crate::limits::MOMENT_CACHE_LEN;
+use crate::limits::{MOMENT_CACHE_LEN, SPARE};
 use crate::log::Log;
-use crate::room::SPARE;
 use crate::segments::{Physical, Segments};
 use crate::stack::State;
 use crate::volume::{Options, Volume};

@@ -14,7 +14,7 @@ use crate::commit::{Carry, Sink, Source};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::leaf::Leaf;
-use crate::limits::{CUT, ROWS_LEN};
+use crate::limits::{CUT, ROWS_LEN, SPARE};
 use crate::log::Log;
 use crate::migrate::TO_GO_ON;
 use crate::segments::{Condition, Segment, Segments};
@@ -22,8 +22,6 @@ use crate::settle::idle;
 use crate::stack::{Stack, State};
 use crate::volume::Volume;
 
-/// Segments that are kept back for commits that only take away.
-pub(crate) const SPARE: usize = 3;
 /// Free segments that whoever writes leaves to moving: without them nothing could be emptied where all is nearly full.
 const TO_MOVE: usize = 2;
 /// A segment is worth emptying in passing when less than this is needed of it, in sixty-fourths.
@@ -142,7 +140,7 @@ impl<D: Device> Volume<D> {
         let kept = self.reserve(state) + SPARE + self.to_move();
         let free = segments.free().saturating_sub(kept) as u64 * self.filled();
         // Segments that happen to be fuller than that may not stay so when what they hold is written over.
-        let (total, used) = usage(segments.rows(), self.filled(), self.kept_back(state));
+        let (total, used) = segments.usage(self.filled(), self.kept_back(state));
         // Segments of tables may be half full, of whole ones with parity still less is used; and what came was not
         // settled yet.
         let tables = state.table_bytes().saturating_mul(u64::from(self.shape.copies));
@@ -292,7 +290,7 @@ impl<D: Device> Volume<D> {
     /// Bytes that can be used besides what is kept back, and of these what somebody needs.
     pub(crate) fn usage(&self) -> (u64, u64) {
         let kept = self.kept_back(&self.state());
-        usage(self.segments().rows(), self.filled(), kept)
+        self.segments().usage(self.filled(), kept)
     }
 
     /// One round, where there is little room and commits do not make any by themselves: so that it is made while others
@@ -415,14 +413,4 @@ fn as_far_as_can_be(done: Result<()>) -> Result<()> {
         Err(Error::NoSpace) => Ok(()),
         done => done,
     }
-}
-
-/// Stretches of which somebody needs something: how many bytes, of how many that can be used, of which `room` is
-/// filled in each.
-pub(crate) fn usage(rows: &[Segment], room: u64, kept: usize) -> (u64, u64) {
-    let usable =
-        rows.iter().filter(|row| !matches!(row.condition, Condition::Home | Condition::Bad));
-    let total = usable.clone().count().saturating_sub(kept + SPARE) as u64 * room;
-    let used = usable.map(|row| row.live).sum::<u64>();
-    (total, used.min(total))
 }

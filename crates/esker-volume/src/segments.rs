@@ -8,7 +8,8 @@ use esker_stone::key::kind;
 use esker_stone::rows::numbers::NumberRow;
 
 use crate::error::{Damage, Result};
-use crate::limits::NUMBER_MAX;
+use crate::limits::{NUMBER_MAX, SPARE};
+use crate::tally::{Tally, is_free};
 
 /// A stretch of the device, by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,6 +83,7 @@ pub struct Segments {
     next_number: u64,
     /// Those before this one are not taken any more.
     barred: u32,
+    tally: Tally,
 }
 
 impl Segments {
@@ -95,8 +97,8 @@ impl Segments {
             condition: if number < homes { Condition::Home } else { Condition::Free },
             erases: 0,
         };
-        let rows = (0..count).map(row).collect();
-        Self { rows, next_number: 1, ..Self::default() }
+        let rows: Vec<_> = (0..count).map(row).collect();
+        Self { tally: Tally::of(&rows, 0), rows, next_number: 1, ..Self::default() }
     }
 
     /// From their rows, which must be all of them.
@@ -116,7 +118,8 @@ impl Segments {
         if !complete || next_number > NUMBER_MAX {
             return Err(Damage::Segment.into());
         }
-        Ok(Self { rows, by_number, next_number, ..Self::default() })
+        let tally = Tally::of(&rows, 0);
+        Ok(Self { rows, by_number, next_number, tally, ..Self::default() })
     }
 
     /// Of a volume that is only read: segments that were found, and nothing else is known of any stretch.
@@ -129,11 +132,25 @@ impl Segments {
     pub(crate) fn grow(&mut self, count: u32) {
         let more = Self::new(count, 0).rows.split_off(self.rows.len().min(count as usize));
         self.rows.extend(more);
+        self.count();
     }
 
     /// Takes those away again that came behind so many. Nobody has taken one of them.
     pub(crate) fn shrink(&mut self, count: u32) {
         self.rows.truncate(count as usize);
+        self.count();
+    }
+
+    fn count(&mut self) {
+        self.tally = Tally::of(&self.rows, self.barred);
+    }
+
+    /// Alters one.
+    fn change(&mut self, physical: Physical, change: impl FnOnce(&mut Segment)) {
+        let Some(row) = self.rows.get_mut(physical.0 as usize) else { return };
+        self.tally.take(row, self.barred);
+        change(row);
+        self.tally.add(row, self.barred);
     }
 
     /// All of them, in their order.
@@ -167,8 +184,20 @@ impl Segments {
 
     /// How many are free.
     #[must_use]
-    pub fn free(&self) -> usize {
-        self.free_rows().count()
+    pub const fn free(&self) -> usize {
+        self.tally.free
+    }
+
+    /// Those of which nobody needs anything, and that are not free yet, in their order.
+    pub(crate) fn idle(&self) -> impl Iterator<Item = Physical> {
+        self.tally.idle.iter().copied()
+    }
+
+    /// Bytes that can be used, where `room` is filled in each and so many of them are kept back; and of these what
+    /// somebody needs.
+    pub(crate) fn usage(&self, room: u64, kept: usize) -> (u64, u64) {
+        let total = self.tally.usable.saturating_sub(kept + SPARE) as u64 * room;
+        (total, u64::try_from(self.tally.live).map_or(total, |live| live.min(total)))
     }
 
     /// Takes a free stretch for what will soon be written over: of those that were begun least often the next in turn.
@@ -186,11 +215,12 @@ impl Segments {
     fn take_worn(&mut self, condition: Condition, erases: u64) -> Option<Physical> {
         let count = self.rows.len();
         let mut order = (0..count).map(|step| (self.turn + step) % count);
-        let is_one = |row: &Segment| self.is_free(row) && row.erases == erases;
+        let is_one = |row: &Segment| is_free(row, self.barred) && row.erases == erases;
         let found = order.find(|&at| is_one(&self.rows[at]))?;
         self.turn = found + 1;
-        self.rows[found].condition = condition;
-        Some(Physical(found as u32))
+        let physical = Physical(found as u32);
+        self.change(physical, |row| row.condition = condition);
+        Some(physical)
     }
 
     /// What was taken is free again, unless it failed.
@@ -201,35 +231,39 @@ impl Segments {
     }
 
     fn free_rows(&self) -> impl Iterator<Item = &Segment> {
-        self.rows.iter().filter(|row| self.is_free(row))
-    }
-
-    fn is_free(&self, row: &Segment) -> bool {
-        row.condition == Condition::Free && row.physical.0 >= self.barred
+        self.rows.iter().filter(|row| is_free(row, self.barred))
     }
 
     /// Gives a stretch a number and a use.
     pub fn begin(&mut self, physical: Physical, number: u64, condition: Condition) {
-        let Some(row) = self.rows.get_mut(physical.0 as usize) else { return };
-        self.by_number.remove(&row.number);
-        *row = Segment { number, condition, live: 0, erases: row.erases + 1, ..*row };
+        let Some(&Segment { number: before, .. }) = self.get(physical) else { return };
+        self.by_number.remove(&before);
+        self.change(physical, |row| {
+            *row = Segment { number, condition, live: 0, erases: row.erases + 1, ..*row };
+        });
         self.by_number.insert(number, physical);
         self.next_number = self.next_number.max(number + 1);
     }
 
     /// Stretches before this one are to hold superblocks: when they are free they stay so.
-    pub(crate) const fn bar(&mut self, before: Physical) {
+    pub(crate) fn bar(&mut self, before: Physical) {
         self.barred = before.0;
+        self.count();
     }
 
     /// Says what a stretch is used for.
     pub fn set(&mut self, physical: Physical, condition: Condition) {
-        let Some(row) = self.rows.get_mut(physical.0 as usize) else { return };
-        row.condition = condition;
-        if matches!(condition, Condition::Free | Condition::Next | Condition::Bad) {
-            self.by_number.remove(&row.number);
-            (row.number, row.live) = (0, 0);
+        let Some(&Segment { number, .. }) = self.get(physical) else { return };
+        let ends = matches!(condition, Condition::Free | Condition::Next | Condition::Bad);
+        if ends {
+            self.by_number.remove(&number);
         }
+        self.change(physical, |row| {
+            row.condition = condition;
+            if ends {
+                (row.number, row.live) = (0, 0);
+            }
+        });
     }
 
     /// Says how much of a segment is needed.
@@ -238,7 +272,7 @@ impl Segments {
     /// `Segment` when there is no such segment.
     pub fn set_live(&mut self, number: u64, live: u64) -> Result<()> {
         let physical = self.find(number).ok_or(Damage::Segment)?;
-        self.rows[physical.0 as usize].live = live;
+        self.change(physical, |row| row.live = live);
         Ok(())
     }
 
@@ -261,6 +295,32 @@ impl Segments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_counted_is_what_is_there() {
+        let mut segments = Segments::new(40, 2);
+        let mut random = 1_u64;
+        let mut below = |most: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % most
+        };
+        for number in 1..2000 {
+            let physical = Physical(below(44) as u32);
+            match below(8) {
+                0 | 1 => segments.begin(physical, number, Condition::Log),
+                2 => segments.set(physical, Condition::ALL[below(7) as usize]),
+                3 => drop(segments.take(Condition::Tables)),
+                4 => segments.give_back(physical),
+                5 => segments.bar(Physical(below(6) as u32)),
+                6 if number % 64 == 0 => segments.grow(41),
+                7 if number % 64 == 0 => segments.shrink(40),
+                _ => drop(segments.set_live(number - below(9).min(number), below(3) * 1000)),
+            }
+            assert_eq!(segments.tally, Tally::of(&segments.rows, segments.barred));
+        }
+        let (total, used) = segments.usage(1000, 1);
+        assert!(used > 0 && used <= total, "{used} of {total}");
+    }
 
     #[test]
     fn what_stays_lies_where_most_was_erased() {

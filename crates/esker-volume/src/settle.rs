@@ -347,12 +347,7 @@ const fn commits_behind(log: &Log) -> u64 {
 
 /// Stretches that nobody needs.
 pub(crate) fn idle(segments: &Segments, keep: &BTreeSet<Physical>) -> Vec<Physical> {
-    let idle = segments.rows().iter().filter(|row| {
-        let condition =
-            matches!(row.condition, Condition::Log | Condition::Tables | Condition::Moved);
-        condition && row.live == 0 && !keep.contains(&row.physical)
-    });
-    idle.map(|row| row.physical).collect()
+    segments.idle().filter(|physical| !keep.contains(physical)).collect()
 }
 
 /// Of stretches that nobody needs now those become free that nobody needed at the last superblock: should the next

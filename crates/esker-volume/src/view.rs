@@ -12,7 +12,6 @@ use esker_stone::rows::names::Named;
 use crate::base::is_based;
 use crate::device::Device;
 use crate::limits::NEXT;
-use crate::room::usage;
 use crate::stack::Stack;
 use crate::volume::Volume;
 
@@ -248,7 +247,7 @@ impl<D: Device> View for Volume<D> {
         let state = self.state();
         // Nor can those be used in which the log will go on, and what is left of the open ones.
         let kept = self.kept_back(&state) + NEXT + 1;
-        let (total, used) = usage(self.segments().rows(), self.filled(), kept);
+        let (total, used) = self.segments().usage(self.filled(), kept);
         let total = total.saturating_sub(self.rows_to_come()).max(used);
         let inodes = state.numbers.inodes;
         Space { total, used, inodes }

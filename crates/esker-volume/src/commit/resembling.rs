@@ -19,7 +19,6 @@ use crate::base::is_based;
 use crate::device::Device;
 use crate::error::Result;
 use crate::limits::{DELTAS_SHARE, REMEMBERED_LEN};
-use crate::room::usage;
 use crate::rows::{Counter, counter};
 use crate::stack::State;
 use crate::superblock::DELTAS;
@@ -105,7 +104,7 @@ impl<D: Device> Volume<D> {
             return 0;
         }
         let segments = self.segments();
-        let (total, used) = usage(segments.rows(), self.filled(), self.kept_back(state));
+        let (total, used) = segments.usage(self.filled(), self.kept_back(state));
         let most = total / DELTAS_SHARE;
         if total - used < most { 0 } else { most }
     }
