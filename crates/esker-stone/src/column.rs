@@ -99,6 +99,9 @@ pub const fn apply(b: u64, difference: u64) -> u64 {
     b.wrapping_add(unzigzag(difference).cast_unsigned())
 }
 
+/// Bytes of a LEB128 number, at most.
+const VARINT_LEN_MAX: usize = 10;
+
 /// Appends a LEB128 number.
 pub(crate) fn put_varint(mut value: u64, target: &mut Vec<u8>) {
     while value >= 0x80 {
@@ -137,7 +140,7 @@ fn deltas(values: &[u64]) -> Vec<u64> {
 }
 
 fn varints(values: &[u64]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(values.len());
+    let mut bytes = Vec::with_capacity(values.len() + VARINT_LEN_MAX);
     values.iter().for_each(|&value| put_varint(value, &mut bytes));
     bytes
 }

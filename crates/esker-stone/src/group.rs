@@ -165,6 +165,9 @@ impl Measure {
     }
 }
 
+/// Bytes of a group with few rows, in about.
+const SMALL_LEN: usize = 256;
+
 /// Writes a group down. Columns come in the order of their numbers; those without content are left
 /// out.
 pub(crate) struct GroupWriter {
@@ -176,8 +179,8 @@ pub(crate) struct GroupWriter {
 }
 
 impl GroupWriter {
-    pub const fn new(kind: u8, count: usize, measure: Measure) -> Self {
-        Self { kind, count, columns: 0, bytes: Vec::new(), measure }
+    pub fn new(kind: u8, count: usize, measure: Measure) -> Self {
+        Self { kind, count, columns: 0, bytes: Vec::with_capacity(SMALL_LEN), measure }
     }
 
     fn column(&mut self, column: u8, encoding: u8, bytes: &[u8]) {

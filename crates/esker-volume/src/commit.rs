@@ -21,7 +21,7 @@ use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
 use esker_stone::rows::places::Listing;
 use esker_stone::rows::xattrs::Xattr;
-use esker_stone::{Codec, Sealed};
+use esker_stone::{Codec, Sealed, Setting};
 
 use crate::base::{self, is_based};
 use crate::counts::Count;
@@ -432,7 +432,11 @@ impl<D: Device> Writer<'_, D> {
             plain = Blocks::encode(first, &self.rows, writing.measure());
         }
         plain.extend_from_slice(page);
-        let sealed = Sealed::new(&plain, &[], writing.setting)?;
+        // What takes no more units as it is does not need the time that a codec takes.
+        let units = |len: usize| self.volume.padded(self.part.len() + len);
+        let fits = units(plain.len()) == units(1);
+        let setting = if fits { Setting::new(Codec::None, 0) } else { writing.setting };
+        let sealed = Sealed::new(&plain, &[], setting)?;
         let mut head = self.log.head(self.volume.shape.uuid, (self.volume.now)());
         head.flags = flags(last);
         head.part = self.parts;

@@ -291,16 +291,17 @@ impl<U: Store, D: Device> Kept<U, D> {
 
     /// The layer that is to be written next for all up to `wanted` to be safe. Whoever asks holds `syncing`.
     fn closed_layer(&self, wanted: u64) -> core::result::Result<Option<Arc<Layer<U, D>>>, Error> {
-        let waiting = self.gate().closed.clone();
-        if waiting.is_some() {
+        let layers = self.gate();
+        if layers.closed.is_some() {
             // It failed before.
-            return Ok(waiting);
+            return Ok(layers.closed.clone());
         }
-        let upper = self.maker.make()?;
-        let mut layers = self.gate_alone();
         if layers.top.number > wanted || layers.top.dirty().is_empty() {
             return Ok(None);
         }
+        drop(layers);
+        let upper = self.maker.make()?;
+        let mut layers = self.gate_alone();
         let (closed, number) = (Arc::clone(&layers.top), layers.top.number + 1);
         let top = Layer::new(upper, &self.volume, Some(Arc::clone(&closed)), number)?;
         *layers = Layers { top: Arc::new(top), closed: Some(Arc::clone(&closed)) };

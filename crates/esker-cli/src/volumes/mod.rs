@@ -248,14 +248,12 @@ pub fn root() -> Attr {
 /// Memory for what changes.
 struct Layers {
     pool: Arc<Pool>,
-    dirty_max: u64,
+    options: memory::Options,
 }
 
 impl Maker<Home<Lent>> for Layers {
     fn make(&self) -> esker::Result<Home<Lent>> {
-        let (size_max, root) = (self.dirty_max, root());
-        let options = memory::Options { size_max, file_size_max: FILE_SIZE_MAX, root };
-        Home::new(self.pool.lend()?, &options)
+        Home::new(self.pool.lend()?, &self.options)
     }
 
     fn rest(&self) {
@@ -290,7 +288,9 @@ pub fn kept(
 ) -> Outcome<Arc<Writable>> {
     tell_damage(path, &volume);
     let dirty_max = options.dirty.unwrap_or(options::DIRTY_LEN) / 2;
-    let layers = Layers { pool: Pool::new(dirty_max), dirty_max };
+    let (size_max, root) = (dirty_max, root());
+    let options = memory::Options { size_max, file_size_max: FILE_SIZE_MAX, root };
+    let layers = Layers { pool: Pool::new(dirty_max), options };
     let kept = Kept::new(volume, dirty_max, Box::new(layers));
     let kept = kept.map_err(|error| failure(path, &Error::Source(error)))?;
     Ok(Arc::new(Fs::new(kept, SystemClock)))

@@ -16,10 +16,9 @@ use super::ahead::Readers;
 use super::{Buffer, Device, Fault, Geometry, Placement, Result, Stream, Wish, Zones, looped};
 use crate::limits::{UNIT_MAX, UNIT_MIN};
 
-/// What a device writes as a whole, by its own word; of a file, what the kernel's cache writes. Nothing is left out
-/// between writes to a zone, so there it is as large as it may be.
-fn unit(file: &File, zoned: bool) -> u32 {
-    let own = ioctl_blkpbszget(file).ok().filter(|own| own.is_power_of_two() && !zoned);
+/// What a device writes as a whole, by its own word; of a file, what the kernel's cache writes.
+fn unit(file: &File) -> u32 {
+    let own = ioctl_blkpbszget(file).ok().filter(|own| own.is_power_of_two());
     own.map_or(UNIT_MAX, |own| own.clamp(UNIT_MIN, UNIT_MAX))
 }
 
@@ -95,6 +94,7 @@ pub struct FileDevice {
     /// What a loop device is made over: it has the same lock.
     _below: Vec<File>,
     size: AtomicU64,
+    unit: u32,
     readers: Mutex<Readers>,
     /// Bytes that were read, for whoever wants to know.
     counter: Arc<AtomicU64>,
@@ -142,7 +142,8 @@ impl FileDevice {
         flock(&file, how)?;
         let below = looped::lock(path, how)?;
         let size = (&file).seek(SeekFrom::End(0))?;
-        let (size, readers, counter) = (AtomicU64::new(size), Mutex::default(), Arc::default());
+        let (size, unit) = (AtomicU64::new(size), unit(&file));
+        let (readers, counter) = (Mutex::default(), Arc::default());
         let (file, queue, zoning) = (guided(file), None, None);
         let (given_back, keeps_all) = (AtomicU64::new(0), AtomicBool::new(false));
         let discard = hole;
@@ -150,6 +151,7 @@ impl FileDevice {
             file,
             _below: below,
             size,
+            unit,
             readers,
             counter,
             queue,
@@ -268,7 +270,9 @@ impl FileDevice {
 impl Device for FileDevice {
     fn geometry(&self) -> Geometry {
         let zones = self.zoning.as_ref().map(|zoning| zoning.zones());
-        Geometry { size: self.size(), unit: unit(&self.file, zones.is_some()), zones }
+        // Nothing is left out between writes to a zone, so there it is as large as it may be.
+        let unit = if zones.is_some() { UNIT_MAX } else { self.unit };
+        Geometry { size: self.size(), unit, zones }
     }
 
     fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
