@@ -12,8 +12,6 @@ const STRETCHES: usize = 16;
 /// In a sample of chance two bytes are equal by no more than this share of what is to be expected, but for one sample
 /// of 300,000. What is that even is made 1 % smaller at most by how frequent its bytes are.
 const SAMPLE_EVEN: (u64, u64) = (21, 20);
-/// Finds what comes again, and gives up soon where nothing does.
-const QUICK: Setting = Setting::new(Codec::Lz4, 1);
 
 /// Whether all bytes are about as frequent: that two are equal is at most `most / of` times as likely as by chance.
 #[must_use]
@@ -63,7 +61,7 @@ impl Setting {
     /// Those of [`encode`](Self::encode).
     pub fn encode_or_leave(self, plain: &[u8]) -> Result<(Codec, Vec<u8>)> {
         if !self.codec.is_quick() && is_even_by_sample(plain) {
-            let left = QUICK.encode(plain, &[])?;
+            let left = Self::QUICK.encode(plain, &[])?;
             if left.0 == Codec::None {
                 return Ok(left);
             }

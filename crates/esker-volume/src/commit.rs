@@ -135,6 +135,8 @@ pub enum Carry {
 
 /// Bytes that have a block of their own where they are written over others.
 const APART: usize = 4 << 10;
+/// Bytes of rows so few that trying two codecs takes no time.
+const FEW_ROWS_LEN: usize = 1 << 10;
 /// Bytes that a row of a block takes in a page, at most.
 const BLOCK_ROW_LEN: usize = 128;
 /// Bytes that the group around such rows takes, at most.
@@ -423,6 +425,22 @@ impl<D: Device> Writer<'_, D> {
         done
     }
 
+    /// Rows as what takes the least time, of all that takes the fewest units of the device.
+    fn seal(&self, plain: &[u8], setting: Setting) -> Result<Sealed> {
+        let units = |len: usize| self.volume.padded(self.part.len() + len);
+        let fits = |len: usize| units(len) == units(1);
+        if fits(plain.len()) {
+            return Ok(Sealed::new(plain, &[], Setting::PLAIN)?);
+        }
+        if plain.len() <= FEW_ROWS_LEN && !setting.codec.is_quick() {
+            let sealed = Sealed::new(plain, &[], Setting::QUICK)?;
+            if fits(sealed.stored.len()) {
+                return Ok(sealed);
+            }
+        }
+        Ok(Sealed::new(plain, &[], setting)?)
+    }
+
     /// Writes the part with its blocks and this page of rows.
     fn put_part(&mut self, page: &[u8], last: bool) -> Result<()> {
         let writing = self.volume.writing();
@@ -432,11 +450,7 @@ impl<D: Device> Writer<'_, D> {
             plain = Blocks::encode(first, &self.rows, writing.measure());
         }
         plain.extend_from_slice(page);
-        // What takes no more units as it is does not need the time that a codec takes.
-        let units = |len: usize| self.volume.padded(self.part.len() + len);
-        let fits = units(plain.len()) == units(1);
-        let setting = if fits { Setting::new(Codec::None, 0) } else { writing.setting };
-        let sealed = Sealed::new(&plain, &[], setting)?;
+        let sealed = self.seal(&plain, writing.setting)?;
         let mut head = self.log.head(self.volume.shape.uuid, (self.volume.now)());
         head.flags = flags(last);
         head.part = self.parts;

@@ -88,7 +88,7 @@ fn sound() -> Volume<Ram> {
     let making = Making {
         segment_len: 128 << 10,
         block_len: 32 << 10,
-        setting: Setting::new(Codec::None, 0),
+        setting: Setting::PLAIN,
         copies: 1,
         reserve: 0,
         label: [0; 32],

@@ -180,7 +180,7 @@ impl Options {
     pub fn level(level: usize, threads: usize, memory: u64) -> Self {
         let (codec, own, mib, (repeats, alike, sharing)) = BY_LEVEL[level.min(LEVELS - 1)];
         let pages = match level {
-            0 => Setting::new(Codec::None, 0),
+            0 => Setting::PLAIN,
             1..=5 => Setting::new(Codec::Zstd, 9),
             _ => Setting::new(Codec::Zstd, 19),
         };

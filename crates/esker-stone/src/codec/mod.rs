@@ -265,6 +265,11 @@ impl Codec {
 }
 
 impl Setting {
+    /// Everything as it is.
+    pub const PLAIN: Self = Self::new(Codec::None, 0);
+    /// What finds what comes again in hardly any time.
+    pub const QUICK: Self = Self::new(Codec::Lz4, 1);
+
     /// A codec at its own level.
     #[must_use]
     pub const fn new(codec: Codec, level: i32) -> Self {
