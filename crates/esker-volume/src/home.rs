@@ -23,7 +23,7 @@ use crate::device::Device;
 use crate::dirty::Told;
 use crate::error::Error;
 use crate::layer::Layer;
-use crate::promised::Promised;
+use crate::promised::{Promised, Redeemed};
 use crate::replaced::Replaced;
 use crate::rules::Occasion;
 use crate::snapshots::SnapshotError;
@@ -31,6 +31,8 @@ use crate::volume::Volume;
 
 /// Entries that are listed at a time.
 const ENTRIES: usize = 64;
+/// How often room is made for a batch, where others have it before.
+const TRIES_MAX: u32 = 64;
 /// How often somebody tries to delete a snapshot from which others copied just now.
 const DELETING_MAX: u64 = 40;
 
@@ -199,8 +201,8 @@ impl<U: Store, D: Device> Kept<U, D> {
         occasion: Option<Occasion>,
     ) -> core::result::Result<(), SnapshotError> {
         self.write()?;
-        let promised = self.promised().kept();
-        self.volume.create_snapshot_beside(name, occasion, promised)
+        let beside = || self.waiting().0.saturating_add(self.promised().kept());
+        self.volume.create_snapshot_beside(name, occasion, &beside)
     }
 
     /// Takes a snapshot away, as [`Volume::delete_snapshot`] does.
@@ -351,41 +353,67 @@ impl<U: Store, D: Device> Kept<U, D> {
         waiting.saturating_add(closed) <= room
     }
 
+    /// Room for a batch beside all that is promised but for what it brings.
+    fn room(&self, promised: &Promised, batch: &Batch<'_>) -> u64 {
+        let kept = promised.kept_beside(batch);
+        if kept < promised.kept() {
+            self.volume.room_beside(kept)
+        } else {
+            self.volume.room_for_new(kept)
+        }
+    }
+
+    /// Whether there would be room for a batch if nothing waited to be written.
+    fn fits_alone(&self, batch: &Batch<'_>, cost: Cost) -> bool {
+        let promised = self.promised();
+        cost.sum() <= self.room(&promised, batch)
+    }
+
+    /// Lets a batch in, if there is room for it beside all that was let in before and all that is promised; what of
+    /// it was promised. One at a time, or two would have the same room.
+    fn admit(
+        &self,
+        layers: &Layers<U, D>,
+        batch: &Batch<'_>,
+        (cost, grows): (Cost, bool),
+    ) -> core::result::Result<Redeemed, Taken> {
+        let mut promised = self.promised();
+        let room = self.room(&promised, batch);
+        // Rows are written into what is kept back for them: never more than that at once.
+        let before = layers.top.cost().rows;
+        if before > 0 && before.saturating_add(cost.rows) > self.volume.rows_room() {
+            return Err(Taken::Later);
+        }
+        if grows && !Self::fits(layers, cost, room) {
+            return Err(Taken::NoRoom);
+        }
+        layers.top.expect(cost);
+        Ok(promised.redeem(batch))
+    }
+
     /// Takes a batch if it can.
     fn try_commit(&self, batch: &Batch<'_>, cost: Cost, grows: bool) -> Taken {
-        let (kept, is_promised) = {
-            let promised = self.promised();
-            let kept = promised.kept_beside(batch);
-            (kept, kept < promised.kept())
-        };
+        // What is closed and still waits counts as long as it is not in the volume: nothing is closed behind the gate.
         let layers = self.gate();
-        // Read behind the gate, as what is closed and still waits counts as long as it is not in there.
-        let room = match is_promised {
-            true => self.volume.room_beside(kept),
-            false => self.volume.room_for_new(kept),
+        let redeemed = match self.admit(&layers, batch, (cost, grows)) {
+            Ok(redeemed) => redeemed,
+            Err(refused) => return refused,
         };
-        // Rows are written into what is kept back for them: never more than that at once.
-        let rows = layers.top.cost().rows.saturating_add(cost.rows);
-        if rows > self.volume.rows_room() && !layers.top.dirty().is_empty() {
-            return Taken::Later;
+        let done = layers.top.commit(batch);
+        if let Err(error) = done {
+            let mut promised = self.promised();
+            layers.top.give_up(cost);
+            redeemed.into_iter().for_each(|(ino, range)| promised.add(ino, range));
+            let is_full = error == esker::Error::NoSpace && !layers.top.dirty().is_empty();
+            return if is_full { Taken::Later } else { Taken::Done(Err(error)) };
         }
-        if grows && !Self::fits(&layers, cost, room) {
-            return Taken::NoRoom;
+        self.promised().passed(batch);
+        let used = layers.top.overlay.upper().space().used;
+        if used >= self.dirty_max / 4 && layers.closed.is_none() {
+            drop(layers);
+            self.wake();
         }
-        match layers.top.commit(batch, cost) {
-            Err(esker::Error::NoSpace) if !layers.top.dirty().is_empty() => Taken::Later,
-            done => {
-                if done.is_ok() {
-                    self.promised().passed(batch);
-                }
-                let used = layers.top.overlay.upper().space().used;
-                if done.is_ok() && used >= self.dirty_max / 4 && layers.closed.is_none() {
-                    drop(layers);
-                    self.wake();
-                }
-                Taken::Done(done)
-            }
-        }
+        Taken::Done(Ok(()))
     }
 }
 
@@ -543,7 +571,14 @@ impl<U: Store, D: Device> Kept<U, D> {
                     refused += 1;
                     self.write().map_err(Error::core)?;
                 }
-                Taken::NoRoom if refused == 1 => {
+                // Others may have had the room that was made for it.
+                Taken::NoRoom
+                    if refused == 1 || refused < TRIES_MAX && self.fits_alone(batch, cost) =>
+                {
+                    if refused > 1 {
+                        turn.get_or_insert_with(|| self.overwriting());
+                        self.write().map_err(Error::core)?;
+                    }
                     refused += 1;
                     let kept = self.promised().kept_beside(batch);
                     self.volume.reclaim_beside(cost.sum(), kept).map_err(Error::core)?;

@@ -95,16 +95,26 @@ impl<U: Store, D: Device> Layer<U, D> {
         ino
     }
 
-    /// Takes a batch.
-    pub fn commit(&self, batch: &Batch<'_>, cost: Cost) -> Result<()> {
+    /// A batch of this cost is let in, and will be taken or [given up](Self::give_up): nobody else has its room.
+    pub fn expect(&self, cost: Cost) {
+        self.bytes.fetch_add(cost.bytes, Relaxed);
+        self.rows.fetch_add(cost.rows, Relaxed);
+    }
+
+    /// It was not taken.
+    pub fn give_up(&self, cost: Cost) {
+        self.bytes.fetch_sub(cost.bytes, Relaxed);
+        self.rows.fetch_sub(cost.rows, Relaxed);
+    }
+
+    /// Takes a batch that was let in.
+    pub fn commit(&self, batch: &Batch<'_>) -> Result<()> {
         let borrowed = self.borrow(batch)?;
         self.overlay.commit(batch)?;
         self.dirty().mark(batch);
         if !borrowed.is_empty() {
             self.loans.lock().unwrap_or_else(PoisonError::into_inner).extend(borrowed);
         }
-        self.bytes.fetch_add(cost.bytes, Relaxed);
-        self.rows.fetch_add(cost.rows, Relaxed);
         for change in batch.changes() {
             match change {
                 Change::Make { ino, .. } => {

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use esker::store::{Entry, Flow, Listed, Space, View};
 use esker::{Attr, Cursor, Ino, Kind, Name, Span, Time, XattrName};
+use esker_stone::Setting;
 use esker_stone::cache::Cache;
 use esker_stone::rows::extents::{BlockName, Place};
 use esker_stone::rows::inodes::Inode;
 use esker_stone::rows::names::Named;
-use esker_stone::{Codec, Setting};
 
 use crate::check::Finding;
 use crate::commit::{Sink, Source};

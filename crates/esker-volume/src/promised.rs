@@ -11,6 +11,9 @@ use esker::store::{Batch, Change};
 
 use crate::ranges::Ranges;
 
+/// What was promised of files, and is no longer.
+pub(crate) type Redeemed = Vec<(Ino, (u64, u64))>;
+
 /// All promises.
 #[derive(Debug)]
 pub(crate) struct Promised {
@@ -77,28 +80,34 @@ impl Promised {
 
     /// How many of the bytes that a batch brings are promised.
     fn covered(&self, batch: &Batch<'_>) -> u64 {
-        let of = |ino: &Ino, at: u64, len: u64| {
-            self.files.get(ino).map_or(0, |own| own.within(at, at.saturating_add(len)))
+        let of = |(ino, (start, end))| {
+            self.files.get(&ino).map_or(0, |own: &Ranges| own.within(start, end))
         };
-        let covered = batch.changes().map(|change| match change {
-            Change::Write { ino, at, source } => of(ino, *at, source.len() as u64),
-            Change::Share { ino, at, len, .. } => of(ino, *at, *len),
-            _ => 0,
-        });
-        covered.sum()
+        brought(batch).map(of).sum()
     }
 
-    /// A batch was taken: what it brings or takes away is promised no longer.
+    /// What a batch brings is promised no longer; what of it was.
+    pub fn redeem(&mut self, batch: &Batch<'_>) -> Redeemed {
+        let mut redeemed = Vec::new();
+        if self.bytes == 0 {
+            return redeemed;
+        }
+        for (ino, (start, end)) in brought(batch) {
+            let own = self.files.get(&ino).into_iter().flat_map(Ranges::iter);
+            let within = own.map(|(from, to)| (from.max(start), to.min(end)));
+            redeemed.extend(within.filter(|(from, to)| from < to).map(|range| (ino, range)));
+            self.take(ino, (start, end));
+        }
+        redeemed
+    }
+
+    /// A batch was taken: what it takes away is promised no longer.
     pub fn passed(&mut self, batch: &Batch<'_>) {
         if self.bytes == 0 {
             return;
         }
         for change in batch.changes() {
             match *change {
-                Change::Write { ino, at, source } => {
-                    self.take(ino, (at, at.saturating_add(source.len() as u64)));
-                }
-                Change::Share { ino, at, len, .. } => self.take(ino, (at, at.saturating_add(len))),
                 Change::Cut { ino, len } => self.take(ino, (len, FILE_SIZE_MAX)),
                 Change::Punch { ino, span } => self.take(ino, (span.start(), span.end())),
                 Change::Drop { ino } => self.take(ino, (0, FILE_SIZE_MAX)),
@@ -106,6 +115,17 @@ impl Promised {
             }
         }
     }
+}
+
+/// The bytes of files that a batch brings.
+fn brought<'a>(batch: &'a Batch<'_>) -> impl Iterator<Item = (Ino, (u64, u64))> + 'a {
+    batch.changes().filter_map(|change| match *change {
+        Change::Write { ino, at, source } => {
+            Some((ino, (at, at.saturating_add(source.len() as u64))))
+        }
+        Change::Share { ino, at, len, .. } => Some((ino, (at, at.saturating_add(len)))),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -126,8 +146,8 @@ mod tests {
         assert_eq!(promised.covered(&batch), 30);
         assert!(promised.kept_beside(&batch) < promised.kept());
         assert_eq!(promised.kept_beside(&Batch::new()), promised.kept());
-        promised.passed(&batch);
-        assert_eq!(promised.bytes, 140);
+        let redeemed = promised.redeem(&batch);
+        assert_eq!((redeemed, promised.bytes), (vec![(ino, (120, 150))], 140));
         let mut batch = Batch::new();
         batch.push(Change::Cut { ino, len: 250 });
         promised.passed(&batch);

@@ -275,10 +275,10 @@ impl<D: Device> Volume<D> {
     /// # Errors
     /// `Name`, `Exists`, `TooMany`, `NoRoom`; what the device says.
     pub fn create_snapshot(&self, name: &str) -> std::result::Result<(), SnapshotError> {
-        self.create_snapshot_beside(name, None, 0)
+        self.create_snapshot_beside(name, None, &|| 0)
     }
 
-    /// The same for a rule, beside so many bytes that are to have room later.
+    /// The same for a rule, beside so many bytes that are to have room later, asked while nobody writes.
     ///
     /// # Errors
     /// As [`create_snapshot`](Self::create_snapshot).
@@ -286,14 +286,14 @@ impl<D: Device> Volume<D> {
         &self,
         name: &str,
         occasion: Option<Occasion>,
-        promised: u64,
+        beside: &dyn Fn() -> u64,
     ) -> std::result::Result<(), SnapshotError> {
         let mut log = self.log_for_another(name)?;
-        if !self.has_room_for_another(promised) {
+        if !self.has_room_for_another(beside()) {
             drop(log);
-            self.reclaim_beside(self.room_for_another(), self.kept_beside_new(promised))?;
+            self.reclaim_beside(self.room_for_another(), self.kept_beside_new(beside()))?;
             log = self.log_for_another(name)?;
-            if !self.has_room_for_another(promised) {
+            if !self.has_room_for_another(beside()) {
                 return Err(SnapshotError::NoRoom);
             }
         }

@@ -79,7 +79,7 @@ fn gone_back(shape: &Shape) -> Vec<u8> {
     device.write(0, &bytes).expect("bytes");
     let volume = shape.open(&device, true).expect("it opens");
     volume.set_rules(&rules()).expect("rules");
-    volume.create_snapshot_beside("hourly", Some(Occasion::Hour), 0).expect("a snapshot");
+    volume.create_snapshot_beside("hourly", Some(Occasion::Hour), &|| 0).expect("a snapshot");
     volume.rollback("first").expect("it goes back");
     drop(volume);
     device.read(0, &mut bytes).expect("bytes");

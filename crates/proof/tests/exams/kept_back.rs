@@ -1,7 +1,7 @@
 //! Room that is kept back: because somebody wanted it so, for what was promised, for snapshots and second copies. None
 //! of it keeps anybody from writing over what is there, nor from taking away, however full the volume is.
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
 use esker::posix::{Allocate, Caller, Fs, New};
 use esker::store::{Store as _, View as _};
@@ -89,6 +89,44 @@ fn a_volume_with_a_reserve_can_be_written_over_and_emptied() {
         assert!(fs.store().space().used < total / 50, "{share}: {:?}", fs.store().space());
         assert_eq!(fs.store().findings(), [""; 0]);
     }
+}
+
+/// Many who write at once are not let into the same room: what was taken can be written, and taken away.
+#[test]
+fn writers_at_once_do_not_have_the_same_room() {
+    const WRITERS: u64 = 8;
+    let shape = Shape { size: 16 << 20, ..USUAL };
+    let (fs, chance) = (fresh(&shape), &mut Chance::new(seed()));
+    for round in 0..6 {
+        let mut number = 0;
+        while fs.store().space().total - fs.store().space().used > 2 << 20 {
+            let ino = create(&fs, &format!("f{number}")).expect("room");
+            fs.write(ino, 0, &noise(chance, 256 << 10), false).expect("room");
+            fs.store().sync().expect("room");
+            number += 1;
+        }
+        let begin = Barrier::new(WRITERS as usize);
+        std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let content = noise(chance, 1 << 20);
+                let (fs, begin) = (&fs, &begin);
+                scope.spawn(move || {
+                    begin.wait();
+                    let done = create(fs, &format!("t{writer}"))
+                        .and_then(|ino| fs.write(ino, 0, &content, false))
+                        .and_then(|_| fs.store().sync());
+                    assert!(matches!(done, Ok(()) | Err(Error::NoSpace)), "{done:?}");
+                });
+            }
+        });
+        let names = (0..number).map(|number| format!("f{number}"));
+        for path in names.chain((0..WRITERS).map(|writer| format!("t{writer}"))) {
+            let done = fs.unlink(&Caller::ROOT, Ino::ROOT, name(&path));
+            assert!(matches!(done, Ok(()) | Err(Error::NotFound)), "{round}: {done:?}");
+        }
+        fs.store().sync().unwrap_or_else(|error| panic!("{round}: {error}"));
+    }
+    assert_eq!(fs.store().findings(), [""; 0]);
 }
 
 /// What was promised has room when it is wanted, and whatever else fills the volume can be written over until then.

@@ -644,7 +644,7 @@ fn rules_are_kept_in_the_volume() {
     rules.add("every day keep 7 for 30d".parse().expect("a rule")).expect("no other one");
     volume.set_rules(&rules).expect("rules");
     let ruled = device.done();
-    volume.create_snapshot_beside("daily", Some(Occasion::Day), 0).expect("a snapshot");
+    volume.create_snapshot_beside("daily", Some(Occasion::Day), &|| 0).expect("a snapshot");
     volume.create_snapshot("mine").expect("a snapshot");
     drop(volume);
     let mut replay = Replay::new(begin, None, false);
