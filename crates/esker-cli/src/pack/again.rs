@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::Path;
 
 use esker::store::View;
-use esker::{Attr, Kind};
+use esker::{Attr, Ino, Kind};
 use esker_image::Image;
 use esker_image::pack::{Error, Guide, Meta, NodeId, Packer, copy_adopted, copy_into};
 
@@ -26,12 +26,12 @@ pub enum Order {
     Kind,
     /// The smallest first.
     Size,
-    /// Those in a list first, in its order.
-    Listed(HashMap<Vec<u8>, u64>),
+    /// Those in a list first, in its order, by whichever of their names.
+    Listed(HashMap<Ino, u64>),
 }
 
 impl Order {
-    fn key(&self, path: &[u8], attr: &Attr) -> Option<Vec<u8>> {
+    fn key(&self, path: &[u8], ino: Ino, attr: &Attr) -> Option<Vec<u8>> {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         match self {
             Self::Path => None,
@@ -41,8 +41,7 @@ impl Order {
             }
             Self::Size => Some(attr.size.to_be_bytes().to_vec()),
             Self::Listed(places) => {
-                let path = path.strip_prefix(b"/").unwrap_or(path);
-                let place = places.get(path).copied().unwrap_or(u64::MAX);
+                let place = places.get(&ino).copied().unwrap_or(u64::MAX);
                 Some(place.to_be_bytes().to_vec())
             }
         }
@@ -87,14 +86,13 @@ impl Guide<File> for Copier<'_, '_> {
         true
     }
 
-    fn order(&self, path: &[u8], attr: &Attr) -> Option<Vec<u8>> {
-        self.again.order.key(path, attr)
+    fn order(&self, path: &[u8], ino: Ino, attr: &Attr) -> Option<Vec<u8>> {
+        self.again.order.key(path, ino, attr)
     }
 
-    fn hot(&self, path: &[u8]) -> bool {
-        let path = path.strip_prefix(b"/").unwrap_or(path);
+    fn hot(&self, ino: Ino) -> bool {
         let Order::Listed(places) = self.again.order else { return false };
-        self.again.hot && places.contains_key(path)
+        self.again.hot && places.contains_key(&ino)
     }
 
     fn tick(&mut self, path: &[u8], bytes: u64, packer: &Packer<File>) {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use esker_image::pack::{Error, Scratch};
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::ending::{AtSignal, at_signal};
@@ -57,6 +57,8 @@ pub struct Output {
     file: File,
     path: PathBuf,
     folder: PathBuf,
+    /// Whether it may take the place of another file.
+    force: bool,
     /// Its temporary name, where it must have one.
     name: Option<PathBuf>,
     /// That goes at a signal, too.
@@ -75,6 +77,23 @@ fn refused(kind: &str, path: &Path, error: &io::Error) -> Failure {
         _ => "name another place",
     };
     Failure::at(Exit::Failed, &what, path, remedy)
+}
+
+/// There is a file of that name, now or since it was looked for.
+fn exists(path: &Path) -> Failure {
+    Failure::at(Exit::Usage, "the output exists already", path, "--force replaces it")
+}
+
+/// Gives a file another name, that of another one only by `force`, as far as the file system knows how.
+fn rename(from: &Path, to: &Path, force: bool) -> io::Result<()> {
+    let done = match force {
+        true => Err(Errno::INVAL),
+        false => rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE),
+    };
+    match done {
+        Err(Errno::INVAL | Errno::NOSYS) => std::fs::rename(from, to),
+        done => Ok(done?),
+    }
 }
 
 /// A name for a file that has none of its own yet.
@@ -156,10 +175,7 @@ impl Output {
                 let what = "something that is no file is there already";
                 return Err(Failure::at(Exit::Usage, what, path, "choose another name"));
             }
-            Ok(_) if !force => {
-                let what = "the output exists already";
-                return Err(Failure::at(Exit::Usage, what, path, "--force replaces it"));
-            }
+            Ok(_) if !force => return Err(exists(path)),
             _ => {}
         }
         let folder = match path.parent() {
@@ -180,7 +196,7 @@ impl Output {
         };
         let remove = |name: PathBuf| at_signal(move || drop(std::fs::remove_file(name)));
         let ending = name.clone().map(remove);
-        Ok(Self { kind, file, path: path.to_owned(), folder, name, _ending: ending })
+        Ok(Self { kind, file, path: path.to_owned(), folder, force, name, _ending: ending })
     }
 
     /// The directory that it will be in: device and number.
@@ -223,7 +239,10 @@ impl Output {
 
     /// It is whole: synced, and under its name.
     pub fn keep(mut self) -> Outcome {
-        self.place().map_err(|error| refused(self.kind, &self.path, &error))
+        self.place().map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => exists(&self.path),
+            _ => refused(self.kind, &self.path, &error),
+        })
     }
 
     fn place(&mut self) -> io::Result<()> {
@@ -233,7 +252,7 @@ impl Output {
             let link = |name| rustix::fs::linkat(CWD, &own, CWD, name, AtFlags::SYMLINK_FOLLOW);
             // Only to take the place of another file it needs a name of its own first.
             match link(&self.path) {
-                Err(Errno::EXIST) => {
+                Err(Errno::EXIST) if self.force => {
                     hold(&self.file);
                     let name = temporary(&self.folder);
                     link(&name)?;
@@ -243,7 +262,7 @@ impl Output {
             }
         }
         if let Some(name) = &self.name {
-            std::fs::rename(name, &self.path)?;
+            rename(name, &self.path, self.force)?;
             self.name = None;
         }
         File::open(&self.folder)?.sync_all()

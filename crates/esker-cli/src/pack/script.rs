@@ -130,8 +130,12 @@ fn sandbox(things: usize, patience: Duration, watch: &Arc<Watch>) -> mlua::Resul
     }
     // What is standard output belongs to the image's own words.
     let print = |_: &Lua, all: Variadic<Value>| {
-        let words: Vec<_> = all.iter().map(Value::to_string).collect::<mlua::Result<_>>()?;
-        eprintln!("{}", shown(words.join("\t").as_bytes()));
+        let word = |value: &Value| match value {
+            Value::String(text) => Ok(text.as_bytes().to_vec()),
+            other => other.to_string().map(String::into_bytes),
+        };
+        let words = all.iter().map(word).collect::<mlua::Result<Vec<_>>>()?;
+        eprintln!("{}", shown(&words.join(&b'\t')));
         Ok(())
     };
     globals.raw_set("print", lua.create_function(print)?)?;

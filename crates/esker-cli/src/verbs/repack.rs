@@ -1,6 +1,6 @@
 //! `esker repack`: an image into another one, without unpacking it to disk.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -87,18 +87,19 @@ pub struct Repack {
     pub json: bool,
 }
 
-/// Whether an order can name what has this path, which has no `/` in front. The error is why not.
-fn is_file(image: &Image, path: &[u8]) -> Result<(), String> {
+/// The file that has this path, which has no `/` in front, if an order can name it; none where that cannot be read. The
+/// error is why not.
+fn file(image: &Image, path: &[u8]) -> Result<Option<Ino>, String> {
     let (mut at, mut kind) = (Ino::ROOT, Kind::Directory);
     for name in path.split(|&byte| byte == b'/') {
         match Name::parse(name).and_then(|name| image.entry(at, name)) {
             Ok(entry) => (at, kind) = (entry.ino, entry.kind),
             // What is damaged is told when it is packed.
-            Err(esker::Error::Io) => return Ok(()),
+            Err(esker::Error::Io) => return Ok(None),
             Err(_) => return Err(NOT_THERE.to_owned()),
         }
     }
-    if kind == Kind::File { Ok(()) } else { Err(no_file(kind_word(kind))) }
+    if kind == Kind::File { Ok(Some(at)) } else { Err(no_file(kind_word(kind))) }
 }
 
 impl Repack {
@@ -160,13 +161,15 @@ impl Repack {
 
     /// The order of a list, and what of it made no sense.
     fn listed(&self, list: &Path, image: &Image) -> Outcome<(Order, Vec<String>)> {
-        let mut places = HashMap::new();
+        let (mut places, mut named) = (HashMap::new(), HashSet::new());
         let nonsense = each_in(list, self.on_bad_answer, |path| {
-            if places.contains_key(path) {
+            if named.contains(path) {
                 return Err(NAMED_BEFORE.to_owned());
             }
-            is_file(image, path)?;
-            places.insert(path.to_vec(), places.len() as u64);
+            // Under another name it may have been named before.
+            let (found, place) = (file(image, path)?, named.len() as u64);
+            found.into_iter().for_each(|ino| _ = places.entry(ino).or_insert(place));
+            named.insert(path.to_vec());
             Ok(())
         })?;
         Ok((Order::Listed(places), nonsense))

@@ -58,14 +58,14 @@ pub trait Guide<W> {
     fn trouble(&mut self, path: &[u8], error: esker::Error) -> bool;
 
     /// Files come in the order of these, equal ones in that of their paths; none: all in that of their paths.
-    fn order(&self, path: &[u8], attr: &Attr) -> Option<Vec<u8>> {
-        let _ = (path, attr);
+    fn order(&self, path: &[u8], ino: Ino, attr: &Attr) -> Option<Vec<u8>> {
+        let _ = (path, ino, attr);
         None
     }
 
     /// Whether a file is wanted first when the image is used.
-    fn hot(&self, path: &[u8]) -> bool {
-        let _ = path;
+    fn hot(&self, ino: Ino) -> bool {
+        let _ = ino;
         false
     }
 
@@ -229,7 +229,7 @@ impl<W: Write + Seek> Copying<'_, W> {
                 let len = self.view().read(next.ino, 0, &mut target)?;
                 self.packer.target(node, &target[..len])?;
             }
-            Kind::File => match self.guide.order(path, &next.attr) {
+            Kind::File => match self.guide.order(path, next.ino, &next.attr) {
                 None => self.bytes(node, next.ino, next.attr.size, path)?,
                 Some(key) => self.later.push(Later {
                     key,
@@ -272,7 +272,7 @@ impl<W: Write + Seek> Copying<'_, W> {
                 return Ok(());
             }
         };
-        let hot = self.guide.hot(path);
+        let hot = self.guide.hot(ino);
         let mut file = if hot { Incoming::hot() } else { Incoming::default() };
         let mut buffer = vec![0; CHUNK.min(usize::try_from(size).unwrap_or(CHUNK))];
         let mut at = 0;
