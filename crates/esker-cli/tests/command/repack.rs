@@ -264,3 +264,32 @@ fn attributes_are_rewritten_as_asked() {
     let list = run(Some("60"), &["--time", "120", "--chmod", "D700,F400", "--umask", "077"]);
     assert!(list.contains("00:02:00 a\n") && list.contains("drwx------"), "{list}");
 }
+
+#[test]
+fn a_list_names_a_file_by_any_of_its_names() {
+    let scratch = Scratch::new();
+    let image = packed(&scratch, "x.esker", &tree(&scratch), &[]);
+    for order in ["--hot=", "--order=explicit:"] {
+        let made = ["a/1.txt\na/7.txt\n", "again\na/7.txt\n", "a/7.txt\n"].map(|list| {
+            let (names, new) = (scratch.path("list"), scratch.path("new.esker"));
+            fs::write(&names, list).unwrap();
+            again(&image, &new, &["--force", &format!("{order}{}", text(&names))]);
+            fs::read(&new).unwrap()
+        });
+        assert!(made[0] == made[1] && made[1] != made[2], "{order}");
+    }
+}
+
+#[test]
+fn an_output_that_came_meanwhile_stays() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    let hook = format!("cat > /dev/null; echo precious > '{}'", text(&image));
+    let pack = ["pack", text(&tree), "-o", text(&image), "--filter-by", &hook];
+    let refused = esker(pack);
+    assert_eq!(refused.status.code(), Some(2), "{}", errors(&refused));
+    assert!(errors(&refused).contains("exists already"), "{}", errors(&refused));
+    assert_eq!(fs::read_to_string(&image).unwrap(), "precious\n");
+    done(&esker([&pack[..], &["--force"]].concat()));
+    assert!(fs::read(&image).unwrap().len() > 1000);
+}
