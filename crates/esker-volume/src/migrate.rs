@@ -463,10 +463,10 @@ impl<D: Device> Volume<D> {
         }
     }
 
-    /// Gives back what nobody needs, if there may be room for so many bytes then.
-    pub(crate) fn give_back_for(&self, log: &mut Log, (wanted, promised): (u64, u64)) {
+    /// Gives back what nobody needs, if free segments may have room for so many bytes then.
+    pub(crate) fn give_back_for(&self, log: &mut Log, wanted: u64) {
         for _ in 0..ROOTS {
-            let room = self.room_beside(promised);
+            let room = self.free_room();
             let idle = idle(&self.segments(), &self.held(log)).len() as u64;
             let helps = idle > 0 && room + idle * self.filled() >= wanted;
             if room >= wanted || !helps || self.keeps_moments(&self.state()) {

@@ -118,7 +118,7 @@ impl<D: Device> Volume<D> {
     }
 
     /// Bytes that free segments take besides those that are kept back, whether they may be used or not.
-    fn free_room(&self) -> u64 {
+    pub(crate) fn free_room(&self) -> u64 {
         self.free.load(Ordering::Acquire)
     }
 
@@ -185,7 +185,7 @@ impl<D: Device> Volume<D> {
         self.writable()?;
         let mut log = self.log();
         self.settle_for(&mut log, wanted, 0)?;
-        self.move_for(&mut log, wanted, 0)
+        self.move_for(&mut log, wanted)
     }
 
     /// The same for something new, beside so many bytes that are to have room later. Where there is less, nothing is
@@ -197,11 +197,7 @@ impl<D: Device> Volume<D> {
         self.writable()?;
         let mut log = self.log();
         self.settle_for(&mut log, wanted, promised)?;
-        if self.is_short(wanted, promised) {
-            Ok(())
-        } else {
-            self.move_for(&mut log, wanted, promised)
-        }
+        if self.is_short(wanted, promised) { Ok(()) } else { self.move_for(&mut log, wanted) }
     }
 
     /// Whether there is less, wherever it lies.
@@ -222,14 +218,14 @@ impl<D: Device> Volume<D> {
     }
 
     /// Empties segments of which little is needed.
-    fn move_for(&self, log: &mut Log, wanted: u64, promised: u64) -> Result<()> {
+    fn move_for(&self, log: &mut Log, wanted: u64) -> Result<()> {
         let in_vain = || self.moved_in_vain.still(self.dead(), self.worth_it());
         if self.free_room() >= wanted || in_vain() {
             return Ok(());
         }
         self.prepare(log)?;
         // What nobody needs any more is had for two roots; all else takes whole rounds of settling.
-        self.give_back_for(log, (wanted, promised));
+        self.give_back_for(log, wanted);
         if self.free_room() >= wanted {
             return Ok(());
         }

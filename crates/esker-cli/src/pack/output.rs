@@ -86,14 +86,13 @@ fn exists(path: &Path) -> Failure {
 
 /// Gives a file another name, that of another one only by `force`, as far as the file system knows how.
 fn rename(from: &Path, to: &Path, force: bool) -> io::Result<()> {
-    let done = match force {
-        true => Err(Errno::INVAL),
-        false => rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE),
-    };
-    match done {
-        Err(Errno::INVAL | Errno::NOSYS) => std::fs::rename(from, to),
-        done => Ok(done?),
+    if !force {
+        match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS) => {}
+            done => return Ok(done?),
+        }
     }
+    std::fs::rename(from, to)
 }
 
 /// A name for a file that has none of its own yet.

@@ -166,9 +166,10 @@ impl Repack {
             if named.contains(path) {
                 return Err(NAMED_BEFORE.to_owned());
             }
-            // Under another name it may have been named before.
-            let (found, place) = (file(image, path)?, named.len() as u64);
-            found.into_iter().for_each(|ino| _ = places.entry(ino).or_insert(place));
+            if let Some(ino) = file(image, path)? {
+                // Under another name it may have been named before.
+                places.entry(ino).or_insert(named.len() as u64);
+            }
             named.insert(path.to_vec());
             Ok(())
         })?;
