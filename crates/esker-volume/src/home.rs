@@ -18,6 +18,7 @@ use esker::store::{Batch, Change, Entry, Flow, Listed, Space, Store, View};
 use esker::{Attr, Cursor, Ino, Kind, Name, Result, Span, XattrName};
 use esker_stone::rows::snapshots::SnapshotRow;
 
+use crate::alter;
 use crate::cost::{Cost, grows};
 use crate::device::Device;
 use crate::dirty::Told;
@@ -27,6 +28,7 @@ use crate::promised::{Promised, Redeemed};
 use crate::replaced::Replaced;
 use crate::rules::Occasion;
 use crate::snapshots::SnapshotError;
+use crate::superblock::Superblock;
 use crate::volume::Volume;
 
 /// Entries that are listed at a time.
@@ -62,6 +64,34 @@ enum Taken {
     Later,
     /// The volume has no room for it.
     NoRoom,
+}
+
+/// Whose turn it is to have room made for what was promised: until that is let in, nothing else is.
+struct Claim<'a>(&'a Mutex<Promised>);
+
+impl<'a> Claim<'a> {
+    fn of(batch: &Batch<'_>, promised: &'a Mutex<Promised>) -> Self {
+        let mut own = locked(promised);
+        own.claimed = own.covers(batch);
+        drop(own);
+        Self(promised)
+    }
+
+    /// What was promised has it, whoever brings that.
+    fn for_all(promised: &'a Mutex<Promised>) -> Self {
+        locked(promised).claimed = true;
+        Self(promised)
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        locked(self.0).claimed = false;
+    }
+}
+
+fn locked(promised: &Mutex<Promised>) -> MutexGuard<'_, Promised> {
+    promised.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Layers<U, D> {
@@ -205,6 +235,27 @@ impl<U: Store, D: Device> Kept<U, D> {
         self.volume.create_snapshot_beside(name, occasion, &beside)
     }
 
+    /// Changes the volume, as [`Volume::alter`] does, and keeps nothing back that was promised.
+    ///
+    /// # Errors
+    /// Those of [`Volume::alter`]; `Setting` where there is not so much room.
+    pub fn alter(&self, change: &alter::Change) -> core::result::Result<Superblock, Error> {
+        let _turn = self.overwriting();
+        let _claim = Claim::for_all(&self.promised);
+        drop(self.gate_alone());
+        let promised = self.promised().kept();
+        let more = change.reserve.map_or(0, |new| new.saturating_sub(self.volume.shape().reserve));
+        if promised > 0 && more > 0 {
+            self.write()?;
+            // Whole segments are kept back.
+            let more = more.saturating_add(self.volume.shape().segment_room);
+            if self.volume.is_short(more, self.volume.beside_new(promised)) {
+                return Err(Error::Setting("what was promised to files needs that room"));
+            }
+        }
+        self.volume.alter(change)
+    }
+
     /// Takes a snapshot away, as [`Volume::delete_snapshot`] does.
     ///
     /// # Errors
@@ -343,7 +394,7 @@ impl<U: Store, D: Device> Kept<U, D> {
     }
 
     fn promised(&self) -> MutexGuard<'_, Promised> {
-        self.promised.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.promised)
     }
 
     /// Whether there is so much room for this beside what waits.
@@ -353,20 +404,10 @@ impl<U: Store, D: Device> Kept<U, D> {
         waiting.saturating_add(closed) <= room
     }
 
-    /// Room for a batch beside all that is promised but for what it brings.
-    fn room(&self, promised: &Promised, batch: &Batch<'_>) -> u64 {
+    /// What must be left beside a batch: all that is promised but for what it brings.
+    fn beside(&self, promised: &Promised, batch: &Batch<'_>) -> u64 {
         let kept = promised.kept_beside(batch);
-        if kept < promised.kept() {
-            self.volume.room_beside(kept)
-        } else {
-            self.volume.room_for_new(kept)
-        }
-    }
-
-    /// Whether there would be room for a batch if nothing waited to be written.
-    fn fits_alone(&self, batch: &Batch<'_>, cost: Cost) -> bool {
-        let promised = self.promised();
-        cost.sum() <= self.room(&promised, batch)
+        if promised.covers(batch) { kept } else { self.volume.beside_new(kept) }
     }
 
     /// Lets a batch in, if there is room for it beside all that was let in before and all that is promised; what of
@@ -378,13 +419,14 @@ impl<U: Store, D: Device> Kept<U, D> {
         (cost, grows): (Cost, bool),
     ) -> core::result::Result<Redeemed, Taken> {
         let mut promised = self.promised();
-        let room = self.room(&promised, batch);
+        let room = self.volume.room_beside(self.beside(&promised, batch));
         // Rows are written into what is kept back for them: never more than that at once.
         let before = layers.top.cost().rows;
         if before > 0 && before.saturating_add(cost.rows) > self.volume.rows_room() {
             return Err(Taken::Later);
         }
-        if grows && !Self::fits(layers, cost, room) {
+        let others = promised.claimed && !promised.covers(batch);
+        if grows && (others || !Self::fits(layers, cost, room)) {
             return Err(Taken::NoRoom);
         }
         layers.top.expect(cost);
@@ -524,9 +566,11 @@ impl<U: Store, D: Device> Store for Kept<U, D> {
         if bytes.fold(0, u64::saturating_add) > self.volume.shape().size {
             return Err(esker::Error::NoSpace);
         }
+        let turn = self.overwriting();
         self.keep(&wanted);
         let room =
             self.has_room(cost).and_then(|room| room.then_some(()).ok_or(esker::Error::NoSpace));
+        drop(turn);
         let done = room.and_then(|()| self.take(&without_reserve(batch), cost, grows));
         match done {
             // What it took away was not wanted before.
@@ -559,7 +603,7 @@ impl<U: Store, D: Device> Kept<U, D> {
     /// Takes a batch once it is written what must be for that, and room was made. Others may fill the layer as fast as
     /// it is written: that is a reason to try again, one at a time, and never to refuse.
     fn take(&self, batch: &Batch<'_>, cost: Cost, grows: bool) -> Result<()> {
-        let (mut turn, mut refused) = (None, 0);
+        let (mut turn, mut claim, mut refused, mut made) = (None, None, 0, true);
         loop {
             match self.try_commit(batch, cost, grows) {
                 Taken::Done(done) => return done,
@@ -572,16 +616,11 @@ impl<U: Store, D: Device> Kept<U, D> {
                     self.write().map_err(Error::core)?;
                 }
                 // Others may have had the room that was made for it.
-                Taken::NoRoom
-                    if refused == 1 || refused < TRIES_MAX && self.fits_alone(batch, cost) =>
-                {
-                    if refused > 1 {
-                        turn.get_or_insert_with(|| self.overwriting());
-                        self.write().map_err(Error::core)?;
-                    }
+                Taken::NoRoom if made && refused < TRIES_MAX => {
                     refused += 1;
-                    let kept = self.promised().kept_beside(batch);
-                    self.volume.reclaim_beside(cost.sum(), kept).map_err(Error::core)?;
+                    turn.get_or_insert_with(|| self.overwriting());
+                    claim.get_or_insert_with(|| Claim::of(batch, &self.promised));
+                    made = self.make_room(batch, cost)?;
                 }
                 Taken::NoRoom => {
                     let _turn = turn.unwrap_or_else(|| self.overwriting());
@@ -589,6 +628,17 @@ impl<U: Store, D: Device> Kept<U, D> {
                 }
             }
         }
+    }
+
+    /// Makes room for a batch, behind all that was let in before; whether there is.
+    fn make_room(&self, batch: &Batch<'_>, cost: Cost) -> Result<bool> {
+        // Whoever was let in and is not done holds the gate.
+        drop(self.gate_alone());
+        self.write().map_err(Error::core)?;
+        let kept = self.promised().kept_beside(batch);
+        let _still = self.volume.reclaim_beside(cost.sum(), kept).map_err(Error::core)?;
+        let beside = self.beside(&self.promised(), batch);
+        Ok(self.volume.room_beside(beside) >= cost.sum())
     }
 
     fn overwriting(&self) -> MutexGuard<'_, ()> {
@@ -646,12 +696,13 @@ impl<U: Store, D: Device> Kept<U, D> {
     /// Whether the volume has room for so much more beside all that is kept, once it has made all the room that it can.
     fn has_room(&self, cost: Cost) -> Result<bool> {
         let kept = self.promised().kept();
-        let fits = || Self::fits(&self.gate(), cost, self.volume.room_for_new(kept));
+        let room = || self.volume.room_beside(self.volume.beside_new(kept));
+        let fits = || Self::fits(&self.gate(), cost, room());
         if fits() {
             return Ok(true);
         }
         self.write().map_err(Error::core)?;
-        self.volume.reclaim_beside(cost.sum(), kept).map_err(Error::core)?;
+        let _still = self.volume.reclaim_beside(cost.sum(), kept).map_err(Error::core)?;
         Ok(fits())
     }
 }

@@ -21,12 +21,14 @@ pub(crate) struct Promised {
     bytes: u64,
     /// What is written piece by piece takes more than its bytes: so many quarters of them.
     more: u64,
+    /// Whether room is being made for a batch of it, and kept from all others.
+    pub claimed: bool,
 }
 
 impl Promised {
     /// Nothing yet. With `parity` what is told of pieces takes several times as much.
     pub const fn new(parity: bool) -> Self {
-        Self { files: BTreeMap::new(), bytes: 0, more: if parity { 3 } else { 1 } }
+        Self { files: BTreeMap::new(), bytes: 0, more: if parity { 3 } else { 1 }, claimed: false }
     }
 
     /// Bytes that are kept free for them.
@@ -44,6 +46,11 @@ impl Promised {
             return 0;
         }
         self.room_for(self.bytes.saturating_sub(self.covered(batch)))
+    }
+
+    /// Whether a batch brings any of them.
+    pub fn covers(&self, batch: &Batch<'_>) -> bool {
+        self.bytes > 0 && self.covered(batch) > 0
     }
 
     /// Which of these bytes of a file are not promised.

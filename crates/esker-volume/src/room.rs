@@ -5,6 +5,7 @@
 //! written; what is kept back beside it is enough for whatever only takes away, and for settling.
 
 use std::collections::BTreeSet;
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use esker_stone::key::{self, kind};
@@ -104,11 +105,11 @@ impl<D: Device> Volume<D> {
         self.free_room().min(left.saturating_sub(promised))
     }
 
-    /// The same for what is new. What is written over piece by piece is told in more rows, and that goes on where there
-    /// is no room for anything else: so much is left for them, however many there are, so that room does not shrink.
-    #[must_use]
-    pub fn room_for_new(&self, promised: u64) -> u64 {
-        self.room_beside(self.kept_beside_new(promised).saturating_add(self.rows_to_come()))
+    /// What is left beside what is new where so many bytes are promised. What is written over piece by piece is told in
+    /// more rows, and that goes on where there is no room for anything else: so much is left for them, however many
+    /// there are, so that room does not shrink.
+    pub(crate) fn beside_new(&self, promised: u64) -> u64 {
+        self.kept_beside_new(promised).saturating_add(self.rows_to_come())
     }
 
     /// What must be left beside what is new for what is promised to have room at any time.
@@ -188,38 +189,42 @@ impl<D: Device> Volume<D> {
         self.move_for(&mut log, wanted)
     }
 
-    /// The same for something new, beside so many bytes that are to have room later. Where there is less, nothing is
-    /// moved for it.
+    /// The same beside so many bytes that are to have room later. Where there is less, nothing is moved for it. What
+    /// there is nobody has as long as the log is held.
     ///
     /// # Errors
     /// As [`reclaim`](Self::reclaim).
-    pub fn reclaim_beside(&self, wanted: u64, promised: u64) -> Result<()> {
+    pub(crate) fn reclaim_beside(&self, wanted: u64, promised: u64) -> Result<MutexGuard<'_, Log>> {
         self.writable()?;
         let mut log = self.log();
         self.settle_for(&mut log, wanted, promised)?;
-        if self.is_short(wanted, promised) { Ok(()) } else { self.move_for(&mut log, wanted) }
+        if !self.is_short(wanted, promised) {
+            self.move_for(&mut log, wanted)?;
+        }
+        Ok(log)
     }
 
     /// Whether there is less, wherever it lies.
-    fn is_short(&self, wanted: u64, promised: u64) -> bool {
+    pub(crate) fn is_short(&self, wanted: u64, promised: u64) -> bool {
         self.left.load(Ordering::Acquire).saturating_sub(promised) < wanted
     }
 
     /// Settles all that came, as tables may take less then, and less is kept back for them.
     fn settle_for(&self, log: &mut Log, wanted: u64, promised: u64) -> Result<()> {
-        let in_vain = || self.settled_in_vain.still(self.dead(), self.worth_it());
+        let sought = wanted.saturating_add(promised);
+        let in_vain = || self.settled_in_vain.still(sought, self.dead(), self.worth_it());
         if !self.is_short(wanted, promised) || !self.settling_helps() && in_vain() {
             return Ok(());
         }
         self.prepare(log)?;
         as_far_as_can_be(self.settle_all(log))?;
-        self.settled_in_vain.note(self.is_short(wanted, promised), self.dead());
+        self.settled_in_vain.note(self.is_short(wanted, promised), sought, self.dead());
         Ok(())
     }
 
     /// Empties segments of which little is needed.
     fn move_for(&self, log: &mut Log, wanted: u64) -> Result<()> {
-        let in_vain = || self.moved_in_vain.still(self.dead(), self.worth_it());
+        let in_vain = || self.moved_in_vain.still(wanted, self.dead(), self.worth_it());
         if self.free_room() >= wanted || in_vain() {
             return Ok(());
         }
@@ -232,7 +237,7 @@ impl<D: Device> Volume<D> {
         self.moments.let_go();
         self.forget_moved(log);
         as_far_as_can_be(self.reclaim_all(log, wanted))?;
-        self.moved_in_vain.note(self.free_room() < wanted, self.dead());
+        self.moved_in_vain.note(self.free_room() < wanted, wanted, self.dead());
         Ok(())
     }
 

@@ -291,7 +291,7 @@ impl<D: Device> Volume<D> {
         let mut log = self.log_for_another(name)?;
         if !self.has_room_for_another(beside()) {
             drop(log);
-            self.reclaim_beside(self.room_for_another(), self.kept_beside_new(beside()))?;
+            drop(self.reclaim_beside(self.room_for_another(), self.kept_beside_new(beside()))?);
             log = self.log_for_another(name)?;
             if !self.has_room_for_another(beside()) {
                 return Err(SnapshotError::NoRoom);

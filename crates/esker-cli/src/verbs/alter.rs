@@ -166,7 +166,7 @@ fn alter(path: &Path, bases: &[PathBuf], request: &Request) -> Outcome<Value> {
     let write = request.changes();
     let options = Options::parse(&[], ram())?;
     let volume = volumes::open_over(path, bases, volumes::opening(path, write, &options))?;
-    apply(&volume, path, request)
+    apply(&volume, path, request, |change| volume.alter(change))
 }
 
 fn tell(json: bool, now: &Value, shown: &str) {

@@ -129,8 +129,8 @@ impl Umount {
                 let what = format!("what changed cannot be written ({})", said(&error));
                 let remedy = match Errno::from_io_error(&error) {
                     Some(Errno::NOSPC) => {
-                        "make room, and write again what had none; asked again it is unmounted, \
-                         without that"
+                        "make room and write again what had none, or unmount it all the same with \
+                         -l"
                     }
                     _ => "save it elsewhere, or unmount it all the same with -l",
                 };

@@ -90,8 +90,13 @@ fn wanted(volume: &Volume<FileDevice>, path: &Path, size: Option<u64>) -> Outcom
     Ok(size)
 }
 
-/// Does it; what the volume is like then.
-pub fn apply(volume: &Volume<FileDevice>, path: &Path, request: &Request) -> Outcome<Value> {
+/// Does it, by what changes the volume as it is held; what it is like then.
+pub fn apply(
+    volume: &Volume<FileDevice>,
+    path: &Path,
+    request: &Request,
+    alter: impl Fn(&Change) -> esker_volume::Result<Superblock>,
+) -> Outcome<Value> {
     if !request.changes() {
         return Ok(told(path, &volume.shape()));
     }
@@ -103,7 +108,7 @@ pub fn apply(volume: &Volume<FileDevice>, path: &Path, request: &Request) -> Out
         reserve: request.reserve.map(|reserve| reserve.checked_of(of)).transpose()?,
         setting: request.setting,
     };
-    let now = volume.alter(&change).map_err(|error| failure(path, &error))?;
+    let now = alter(&change).map_err(|error| failure(path, &error))?;
     Ok(told(path, &now))
 }
 

@@ -55,7 +55,8 @@ impl Desk {
 
     fn altered(&self, own: &Value) -> Outcome<Value> {
         let fs = self.fs()?;
-        alter::apply(fs.store().volume(), &self.path, &alter::Request::read(own)?)
+        let (store, request) = (fs.store(), alter::Request::read(own)?);
+        alter::apply(store.volume(), &self.path, &request, |change| store.alter(change))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Room that is kept back: because somebody wanted it so, for what was promised, for snapshots and second copies. None
 //! of it keeps anybody from writing over what is there, nor from taking away, however full the volume is.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
 
 use esker::posix::{Allocate, Caller, Fs, New};
@@ -14,7 +15,7 @@ use esker_proof::place::{clock, noise};
 use esker_proof::world::inside::Checked as _;
 use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
-use esker_volume::{SnapshotError, make};
+use esker_volume::{Change, SnapshotError, make};
 
 const BLOCK: usize = 32 << 10;
 /// As `esker mkfs` makes volumes of this size.
@@ -256,4 +257,75 @@ fn a_snapshot_takes_no_promised_room() {
         write_promised(&fs, (ino, promised, 4096), chance, |_| ());
         assert_eq!(fs.store().findings(), [""; 0]);
     }
+}
+
+/// Makes files and takes them away until it is enough, whether there is room or not.
+fn come_and_go(fs: &Fs<Home>, writer: u64, chance: &mut Chance, enough: &AtomicBool) {
+    while !enough.load(Relaxed) {
+        let len = 4096 << chance.below(9);
+        let path = format!("t{writer}");
+        let done = create(fs, &path)
+            .and_then(|ino| fs.write(ino, 0, &noise(chance, len as usize), false))
+            .and_then(|_| fs.store().sync());
+        assert!(matches!(done, Ok(()) | Err(Error::NoSpace)), "{done:?}");
+        let done = fs.unlink(&Caller::ROOT, Ino::ROOT, name(&path));
+        assert!(matches!(done, Ok(()) | Err(Error::NotFound)), "{done:?}");
+    }
+}
+
+/// Says that it is enough, however it ends.
+struct Enough<'a>(&'a AtomicBool);
+
+impl Drop for Enough<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Others that write at once take no promised room either, however often they take what is left and give it back.
+#[test]
+fn a_promise_is_kept_beside_others() {
+    let (fs, chance) = (fresh(&USUAL), &mut Chance::new(seed()));
+    let enough = AtomicBool::new(false);
+    promised_and_full(&fs, 4 << 20, chance);
+    take_away(&fs, "promised");
+    std::thread::scope(|scope| {
+        for writer in 0..3 {
+            let (fs, enough, mut chance) = (&fs, &enough, Chance::new(seed() + 1 + writer));
+            scope.spawn(move || come_and_go(fs, writer, &mut chance, enough));
+        }
+        let _enough = Enough(&enough);
+        let mut kept = 0;
+        for round in 0..150 {
+            let promised = (3 + chance.below(8)) * (256 << 10);
+            let ino = create(&fs, "kept").expect("room for a name");
+            match fs.fallocate(&Caller::ROOT, ino, Allocate::Reserve, 0, promised) {
+                Ok(()) => {
+                    let piece = (ino, promised, 64 << 10);
+                    write_promised(&fs, piece, chance, |_| ());
+                    kept += 1;
+                }
+                Err(Error::NoSpace) => {}
+                Err(error) => panic!("{round}: {error}"),
+            }
+            fs.unlink(&Caller::ROOT, Ino::ROOT, name("kept")).expect("it goes");
+        }
+        assert!(kept > 75, "{kept} of 150");
+    });
+    assert_eq!(fs.store().findings(), [""; 0]);
+}
+
+/// No more is kept back where what was promised needs that room.
+#[test]
+fn what_is_kept_back_takes_no_promised_room() {
+    let (fs, chance) = (fresh(&USUAL), &mut Chance::new(seed()));
+    let promised = 4 << 20;
+    let (ino, _) = promised_and_full(&fs, promised, chance);
+    let keep = |reserve| fs.store().alter(&Change { reserve: Some(reserve), ..Change::default() });
+    let refused = keep(2 << 20).map(drop);
+    assert!(matches!(refused, Err(esker_volume::Error::Setting(_))), "{refused:?}");
+    write_promised(&fs, (ino, promised, 4096), chance, |_| ());
+    // Nothing is promised any more, and whoever wants it keeps back what there is.
+    keep(2 << 20).expect("it is kept back");
+    assert_eq!(fs.store().findings(), [""; 0]);
 }
