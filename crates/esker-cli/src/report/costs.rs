@@ -1,18 +1,20 @@
 //! What each file of an image costs: its part of the stored bytes of the blocks that hold it.
 //!
-//! Above: `page`. Below: `esker-image`. Invariant: what is told adds up to the stored bytes of all blocks, but for what
-//! no file names; a block that several files share costs each of them by the bytes that it names there.
+//! Above: `page`. Below: `esker-image`, `parts`. Invariant: what is told adds up to the stored bytes of all blocks, but
+//! for those of which no file names a byte.
 
 use std::collections::HashMap;
 
 use esker::store::Flow;
 use esker::{Ino, Kind};
 use esker_image::Image;
+use esker_stone::recipe::Ingredient;
 use esker_stone::rows::blocks::{BlockRow, ORIGIN_SEGMENT_MASK};
 use esker_stone::rows::extents::{BlockName, Piece};
 use esker_stone::superblock::DATA;
-use esker_stone::{Hash, Recipe, Result, hash};
+use esker_stone::{Codec, Hash, Recipe, Result, hash};
 
+use super::parts::{Parts, Stretch, zeros};
 use crate::images::{Node, walk};
 
 /// A file.
@@ -69,11 +71,10 @@ impl Costs {
             troubles.push((node.path.clone(), error.to_string()));
         });
         troubles.extend(wrong);
-        let ingredients = ingredients(image, &rows);
-        let prices = prices(&rows, &found, &ingredients);
+        let parts = shared(image, &rows, &found);
         let cost = |piece: &Piece| {
-            let slot = own_slot(piece)?;
-            Some(piece.len as f64 * prices.get(slot)?)
+            let (slot, stretch) = own_stretch(piece)?;
+            Some(parts.get(slot)?.part(stretch))
         };
         let priced = |found: Found| File {
             stored: found.pieces.iter().filter_map(cost).sum(),
@@ -103,11 +104,12 @@ impl Costs {
     }
 }
 
-/// The place of a block of this image among its rows.
-fn own_slot(piece: &Piece) -> Option<usize> {
+/// A block of this image by its place among its rows, and the stretch of it that a piece is.
+fn own_stretch(piece: &Piece) -> Option<(usize, Stretch)> {
     let place = piece.place?;
+    let from = u64::from(place.offset);
     let own = place.block.segment <= ORIGIN_SEGMENT_MASK;
-    own.then_some(place.block.slot as usize)
+    own.then(|| (place.block.slot as usize, (from, from.saturating_add(piece.len))))
 }
 
 /// What a content is known by: its pieces, which are the same for files that have the same.
@@ -142,38 +144,74 @@ fn pieces(image: &Image, ino: Ino, size: u64) -> Result<Vec<Piece>> {
     Ok(all)
 }
 
-/// For each block that is made: the slots and lengths of its text.
-fn ingredients(image: &Image, rows: &[BlockRow]) -> Vec<(usize, Vec<(usize, u32)>)> {
+/// For each block that is made: the slots and stretches of its text.
+fn ingredients(image: &Image, rows: &[BlockRow]) -> HashMap<usize, Vec<(usize, Stretch)>> {
     let made = rows.iter().enumerate().filter(|(_, row)| row.recipe > 0);
     made.map(|(slot, row)| {
-        let name = BlockName { segment: DATA, slot: slot as u32 };
-        let recipe = image.rest().recipe(name, row).unwrap_or_default();
+        let recipe = image.rest().recipe(name(slot), row).unwrap_or_default();
         let text = Recipe::parse(&recipe).map_or_else(|_| Vec::new(), |recipe| recipe.text);
-        (slot, text.iter().map(|part| (part.slot as usize, part.len)).collect())
+        let stretch = |part: &Ingredient| {
+            let from = u64::from(part.offset);
+            (part.slot as usize, (from, from + u64::from(part.len)))
+        };
+        (slot, text.iter().map(stretch).collect())
     })
     .collect()
 }
 
-/// What a byte of each block costs whoever names it.
-fn prices(rows: &[BlockRow], files: &[Found], made: &[(usize, Vec<(usize, u32)>)]) -> Vec<f64> {
-    let mut named = vec![0u64; rows.len()];
-    let mut name = |slot: usize, len: u64| {
-        if let Some(own) = named.get_mut(slot) {
-            *own = own.saturating_add(len);
+fn name(slot: usize) -> BlockName {
+    BlockName { segment: DATA, slot: slot as u32 }
+}
+
+/// Shares out what all blocks cost. What is made of text costs what that does, too.
+fn shared(image: &Image, rows: &[BlockRow], files: &[Found]) -> Vec<Parts> {
+    let made = ingredients(image, rows);
+    let mut named: Vec<Vec<Stretch>> = vec![Vec::new(); rows.len()];
+    let pieces = files.iter().flat_map(|file| &file.pieces).filter_map(own_stretch);
+    for (slot, stretch) in pieces.chain(made.values().flatten().copied()) {
+        named.get_mut(slot).into_iter().for_each(|own| own.push(stretch));
+    }
+    let (mut parts, mut blanks) = (Vec::<Parts>::new(), Blanks { image, rows, base: None });
+    for (slot, row) in rows.iter().enumerate() {
+        // Text lies in blocks before.
+        let text = made.get(&slot).into_iter().flatten();
+        let text = text.filter_map(|&(from, stretch)| Some(parts.get(from)?.part(stretch)));
+        let cost = f64::from(row.stored) + text.sum::<f64>();
+        parts.push(Parts::of(cost, &named[slot], &blanks.of(slot)));
+    }
+    parts
+}
+
+/// Looks for zeros in blocks.
+struct Blanks<'a> {
+    image: &'a Image,
+    rows: &'a [BlockRow],
+    /// The last base that was decoded.
+    base: Option<(BlockName, Vec<u8>)>,
+}
+
+impl Blanks<'_> {
+    /// Where a block has zeros that take next to nothing. Where nothing is made of text or told in words there are none
+    /// worth the work; of what cannot be read nobody knows.
+    fn of(&mut self, slot: usize) -> Vec<Stretch> {
+        let row = &self.rows[slot];
+        let is_looked_at =
+            matches!(row.codec, Codec::Lz4 | Codec::Zstd | Codec::Xz | Codec::Brotli)
+                && row.recipe == 0
+                && row.words == 0;
+        let plain = if is_looked_at { self.plain(slot, row) } else { None };
+        plain.map_or_else(Vec::new, |plain| zeros(&plain))
+    }
+
+    fn plain(&mut self, slot: usize, row: &BlockRow) -> Option<Vec<u8>> {
+        let rest = self.image.rest();
+        if let Some(base) = row.base
+            && self.base.as_ref().is_none_or(|(known, _)| *known != base)
+        {
+            let row = self.rows.get(base.slot as usize).filter(|_| base.segment == DATA)?;
+            self.base = Some((base, rest.block(base, row, &[]).ok()?));
         }
-    };
-    for piece in files.iter().flat_map(|file| &file.pieces) {
-        own_slot(piece).into_iter().for_each(|slot| name(slot, piece.len));
+        let base = self.base.as_ref().filter(|_| row.base.is_some());
+        rest.block(name(slot), row, base.map_or(&[], |(_, plain)| plain)).ok()
     }
-    for &(slot, len) in made.iter().flat_map(|(_, text)| text) {
-        name(slot, len.into());
-    }
-    let mut costs: Vec<f64> = rows.iter().map(|row| f64::from(row.stored)).collect();
-    let price = |costs: &[f64], slot: usize| costs[slot] / (named[slot].max(1) as f64);
-    for (slot, text) in made {
-        let inside = text.iter().filter(|(from, _)| from < slot);
-        let text: f64 = inside.map(|&(from, len)| price(&costs, from) * f64::from(len)).sum();
-        costs[*slot] += text;
-    }
-    (0..rows.len()).map(|slot| price(&costs, slot)).collect()
 }

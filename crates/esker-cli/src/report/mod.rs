@@ -6,6 +6,7 @@
 mod costs;
 mod html;
 mod page;
+mod parts;
 mod treemap;
 pub mod volume;
 

@@ -162,8 +162,11 @@ fn costliest(costs: &Costs) -> String {
         other.stored.total_cmp(&one.stored).then_with(|| one.path.cmp(&other.path))
     });
     let mut text = String::from(
-        "<h2>The costliest files</h2>\n<table id=\"costliest\"><tr><th>stored</th><th>bytes</th>\
-         <th>1 :</th><th>path</th></tr>",
+        "<h2>The costliest files</h2>\n<p>Each stored byte is charged once. What a block takes is \
+         shared out evenly among the bytes of it that files name, but for zeros in a row, and what \
+         several names share evenly among these; holes, and what lies in inodes, cost nothing. \
+         What is made of text costs what that does.</p>\n\
+         <table id=\"costliest\"><tr><th>stored</th><th>bytes</th><th>1 :</th><th>path</th></tr>",
     );
     for file in files.iter().take(ROWS_MAX) {
         text += &format!(

@@ -20,7 +20,8 @@ use crate::volumes;
 /// Of a volume: a map of its segments, how much of them is needed, and how worn they are.
 #[derive(Args)]
 #[command(after_help = "\
-What blocks take that several files share is told of each by its part. What lies in the inodes, as
+Each stored byte is charged once: what a block takes is shared out among the bytes of it that files
+name, but for zeros in a row, and what several names share among these. What lies in the inodes, as
 content of up to some hundred bytes does, costs no block and is not told.
 
 Examples:

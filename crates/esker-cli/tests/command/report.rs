@@ -65,6 +65,62 @@ fn the_page_tells_of_everything_and_asks_nobody() {
     assert_eq!(failed.status.code(), Some(1), "{}", errors(&failed));
 }
 
+/// What a page says between two marks.
+fn between<'a>(html: &'a str, before: &str, behind: &str) -> &'a str {
+    let (_, rest) = html.split_once(before).unwrap();
+    rest.split_once(behind).unwrap().0
+}
+
+/// Zeros beside other data are free, twins share what they have, and nothing is charged twice.
+#[test]
+fn each_stored_byte_is_charged_once() {
+    let scratch = Scratch::new();
+    let tree = scratch.dir("tree");
+    let mut chance = 7u64;
+    let mut noise = |len: usize| -> Vec<u8> {
+        let mut next = || {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // Not so even that it counts as compressed already.
+            (chance >> 60) as u8
+        };
+        (0..len).map(|_| next()).collect()
+    };
+    let shared = noise(200_000);
+    for (name, content) in [
+        ("alone", noise(200_000)),
+        ("twin1", shared.clone()),
+        ("twin2", shared.clone()),
+        ("much", [shared, noise(20_000)].concat()),
+        ("zeros", vec![0; 700_000]),
+    ] {
+        fs::write(tree.join(name), content).unwrap();
+    }
+    fs::hard_link(tree.join("zeros"), tree.join("zeros2")).unwrap();
+    for level in ["2", "3", "6", "9"] {
+        let (image, page) = (scratch.path("x.esker"), scratch.path("x.html"));
+        done(&esker(["pack", text(&tree), "-o", text(&image), "-l", level, "--force"]));
+        done(&esker(["report", text(&image), "-o", text(&page)]));
+        let html = fs::read_to_string(&page).unwrap();
+        let after = html.split_once("id=\"after\"").unwrap().1;
+        let blocks = between(&html, "<dt>of that blocks</dt><dd>", "</dd>");
+        assert_eq!(between(after, "<title>/: ", "</title>"), blocks, "level {level}");
+        let kib = |name: &str| -> f64 {
+            // What costs nothing is not drawn.
+            let Some((_, told)) = after.split_once(&format!("<title>/{name}: ")) else {
+                return 0.0;
+            };
+            let told = told.split_once("</title>").unwrap().0;
+            let (count, unit) = told.split_once(' ').unwrap();
+            count.parse::<f64>().unwrap() / if unit == "B" { 1024.0 } else { 1.0 }
+        };
+        assert!(kib("alone") > 90.0 && kib("zeros") < 1.0, "level {level}: {after}");
+        let third = kib("alone") / 3.0;
+        for twin in ["twin1", "twin2"] {
+            assert!((kib(twin) / third - 1.0).abs() < 0.1, "level {level}: {}", kib(twin));
+        }
+    }
+}
+
 /// Whether there is a browser. `scripts/setup.sh` installs one; with `ESKER_CI=1` there must be.
 fn browser() -> Option<PathBuf> {
     let found = ["chromium", "chromium-browser", "google-chrome"].iter().find_map(|name| {
