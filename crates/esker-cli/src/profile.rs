@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::failure::Outcome;
 use crate::images::{Node, walk};
 use crate::pack::output::replace;
+use crate::pack::read_bounded;
 use crate::volumes::ask::{refusal, unknown};
 
 /// A home that is watched.
@@ -107,6 +108,32 @@ pub fn examine(file: &Path) -> std::io::Result<PathBuf> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// Whether what is in a file, if anything, is an earlier profile of such a tree: paths, of which some are there still.
+pub fn is_profile(view: &dyn View, file: &Path) -> std::io::Result<bool> {
+    if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
+        return Ok(true);
+    }
+    let text = read_bounded(file)?;
+    let Some(lines) = text.strip_suffix(b"\n") else { return Ok(false) };
+    let mut paths = lines.split(|&byte| byte == b'\n');
+    Ok(paths.clone().all(|path| names(path).is_some())
+        && paths.any(|path| names(path).is_some_and(|names| is_file(view, &names))))
+}
+
+/// The names in a path as a profile has it.
+fn names(path: &[u8]) -> Option<Vec<Name<'_>>> {
+    path.split(|&byte| byte == b'/').map(|name| Name::parse(name).ok()).collect()
+}
+
+fn is_file(view: &dyn View, names: &[Name<'_>]) -> bool {
+    let mut at = (Ino::ROOT, Kind::Directory);
+    for &name in names {
+        let Ok(entry) = view.entry(at.0, name) else { return false };
+        at = (entry.ino, entry.kind);
+    }
+    at.1 == Kind::File
 }
 
 impl<V: View> View for Profiled<V> {

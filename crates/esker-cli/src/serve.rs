@@ -193,6 +193,10 @@ fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outco
     };
     // Better now than when it is too late.
     let file = profile::examine(file).map_err(|error| unable(&error))?;
+    if !profile::is_profile(&image, &file).map_err(|error| unable(&error))? {
+        let what = "the file exists already, and is no profile of this image";
+        return Err(Failure::at(Exit::Usage, what, &file, "name another file, or remove it"));
+    }
     Ok(Box::new(move |dir| {
         let size = image.rest().superblock().size;
         let about = json!({ "size": size, "image": path.to_string_lossy() });

@@ -32,11 +32,15 @@ pub fn escaped(bytes: &[u8]) -> String {
     text
 }
 
+/// What is before the name of every page: by that one is known.
+pub const BEGINNING: &str =
+    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>";
+
 /// How a page begins; its name is its title and heading.
 pub fn head(name: &str) -> String {
     let name = escaped(name.as_bytes());
     format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{name}</title>\n\
+        "{BEGINNING}{name}</title>\n\
          <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head>\n\
          <body><h1>{name}</h1>\n",
     )

@@ -11,4 +11,5 @@ mod treemap;
 pub mod volume;
 
 pub use costs::Costs;
+pub use html::BEGINNING;
 pub use page::page;

@@ -47,8 +47,6 @@ use std::path::Path;
 use clap::{Parser, Subcommand};
 
 use crate::failure::{Exit, Failure, Outcome};
-use crate::images::{self, Begin};
-use crate::volumes::is_volume;
 pub use mount::BY_MOUNT8;
 pub use sync::sync as handed_over;
 
@@ -203,15 +201,6 @@ fn spare(source: &Path, output: &Path) -> Outcome {
     if source.metadata().is_ok_and(|one| is_same(&one, output)) {
         let what = "that is what is read";
         return Err(Failure::at(Exit::Usage, what, output, "name another output"));
-    }
-    Ok(())
-}
-
-/// What is written takes the place of another such thing, but of no image and no volume.
-fn spare_homes(output: &Path, kind: &str) -> Outcome {
-    if is_volume(output) || images::is_image(output, Begin::default()) {
-        let what = format!("an image or a volume is there, and the {kind} would take its place");
-        return Err(Failure::at(Exit::Usage, &what, output, "name another file"));
     }
     Ok(())
 }

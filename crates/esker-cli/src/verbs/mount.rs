@@ -127,7 +127,8 @@ pub struct Mount {
     base: Vec<PathBuf>,
     /// Write the paths of the files of an image that are read, in the order of their first reads, when it is unmounted:
     /// `esker pack --hot` and `esker repack --hot` put these first. `esker umount` returns when it is written,
-    /// umount(8) before. Not with --overlay, nor of several images
+    /// umount(8) before. It takes the place of an earlier profile of the image, and of nothing else. Not with
+    /// --overlay, nor of several images
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "overlay", "more"])]
     profile: Option<PathBuf>,
     /// Stay in the foreground; SIGINT and SIGTERM unmount
@@ -216,7 +217,6 @@ impl Mount {
         }
         if let (Source::Image(image), Some(profile)) = (&self.source, &self.profile) {
             super::spare(image, profile)?;
-            super::spare_homes(profile, "profile")?;
         }
         self.check_more()?;
         if self.copy {

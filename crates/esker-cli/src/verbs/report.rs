@@ -1,6 +1,7 @@
 //! `esker report`: where the bytes of an image went, or how a volume is used, as a page for a browser.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,7 +11,7 @@ use esker::store::View as _;
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::images::{self, Node, Opening};
 use crate::pack::output::replace;
-use crate::report::{Costs, page, volume};
+use crate::report::{BEGINNING, Costs, page, volume};
 use crate::volumes;
 
 /// Write a page about where the bytes of an image went, or how the segments of a volume are used.
@@ -31,9 +32,12 @@ pub struct Report {
     /// The image, or a volume that nobody has mounted to be written
     #[arg(value_name = "IMAGE|VOLUME")]
     image: PathBuf,
-    /// The page to write; `-`: to standard output
+    /// The page to write, in place of an earlier one; `-`: to standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Replace the output whatever it is
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     opening: Opening,
 }
@@ -43,7 +47,7 @@ impl Report {
     pub fn run(&self) -> Outcome {
         if !self.is_printed() {
             super::spare(&self.image, &self.output)?;
-            super::spare_homes(&self.output, "page")?;
+            self.spare_others()?;
         }
         let name = self.image.file_name().unwrap_or_default().to_string_lossy();
         if volumes::is_volume(&self.image) {
@@ -62,6 +66,21 @@ impl Report {
             return Ok(());
         }
         Err(Failure { exit: Exit::Damaged, text: costs.troubles.join("\n") })
+    }
+
+    /// A page takes the place of another page, and of no other file that holds something.
+    fn spare_others(&self) -> Outcome {
+        let meta = self.output.metadata().ok().filter(|meta| meta.is_file() && meta.len() > 0);
+        if self.force || meta.is_none() {
+            return Ok(());
+        }
+        let mut head = [0; BEGINNING.len()];
+        let read = File::open(&self.output).and_then(|mut file| file.read_exact(&mut head));
+        if read.is_ok() && head == *BEGINNING.as_bytes() {
+            return Ok(());
+        }
+        let what = "the output exists already, and is no page of esker report";
+        Err(Failure::at(Exit::Usage, what, &self.output, "--force replaces it"))
     }
 
     fn is_printed(&self) -> bool {

@@ -335,12 +335,13 @@ fn what_is_read_of_a_mount_is_told() {
     symlink("03", tree.join("sub/link")).unwrap();
     fs::write(tree.join("sub/line\nbreak"), "unnamed").unwrap();
     done(&pack(&tree, &image, &[]));
-    let (dir, profile) = (scratch.dir("mnt"), scratch.file("profile", b"of another day"));
+    let earlier = b"of/another/day\nsub/12\n";
+    let (dir, profile) = (scratch.dir("mnt"), scratch.file("profile", earlier));
     done(&esker(["mount", "--profile", text(&profile), text(&image), text(&dir)]));
     for name in ["sub/12", "sub/link", "sub/12", "sub/line\nbreak", "sub/17"] {
         assert!(fs::read(dir.join(name)).unwrap() == fs::read(tree.join(name)).unwrap());
     }
-    assert_eq!(fs::read(&profile).unwrap(), b"of another day", "until there is a new one");
+    assert_eq!(fs::read(&profile).unwrap(), earlier, "until there is a new one");
     let beside = scratch.file("profile.new", b"of somebody else");
     done(&esker(["umount", text(&dir)]));
     assert_eq!(fs::read_to_string(&profile).unwrap(), "sub/12\nsub/03\nsub/17\n");
@@ -350,11 +351,14 @@ fn what_is_read_of_a_mount_is_told() {
     assert!(place(&hot, &tree, "17") < place(&hot, &tree, "00"));
     let bad = esker(["mount", "--profile", text(&profile), "mem:", text(&dir)]);
     assert_eq!(bad.status.code(), Some(2), "{}", errors(&bad));
-    // What is read, and whatever else is an image, stays.
-    for other in [&image, &hot] {
+    // What is read, and whatever else is no profile, stays.
+    let (prose, absolute) = (scratch.file("prose", b"a/b\nc\n"), scratch.file("abs", b"/sub/12\n"));
+    let cut = scratch.file("cut", b"sub/12\nsub/0");
+    for other in [&image, &hot, &prose, &absolute, &cut] {
+        let was = fs::read(other).unwrap();
         let bad = esker(["mount", "--profile", text(other), text(&image), text(&dir)]);
         assert_eq!(bad.status.code(), Some(2), "{}", errors(&bad));
-        done(&esker(["check", text(other)]));
+        assert!(fs::read(other).unwrap() == was, "{other:?}");
     }
 }
 

@@ -25,19 +25,32 @@ fn report(scratch: &Scratch) -> (PathBuf, String) {
     (page, html)
 }
 
-/// A page takes the place of a page, and of no image.
+/// A page takes the place of a page, and of nothing else unless that is asked for; never of what it is about.
 #[test]
-fn no_page_takes_the_place_of_an_image() {
+fn a_page_takes_the_place_of_a_page_only() {
     let scratch = Scratch::new();
     let (page, html) = report(&scratch);
     let (image, other) = (scratch.path("x.esker"), scratch.path("other.esker"));
     fs::copy(&image, &other).unwrap();
-    let refused = esker(["report", text(&image), "-o", text(&other)]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(errors(&refused).contains("an image or a volume is there"), "{}", errors(&refused));
-    assert!(fs::read(&image).unwrap() == fs::read(&other).unwrap());
-    done(&esker(["report", text(&image), "-o", text(&page)]));
-    assert_eq!(fs::read_to_string(&page).unwrap(), html);
+    let write = |output: &Path, more: &[&str]| {
+        esker([&["report", text(&image), "-o", text(output)], more].concat())
+    };
+    for held in [other, scratch.file("notes.html", b"<!doctype html>\n<p>mine"), image.clone()] {
+        let was = fs::read(&held).unwrap();
+        let refused = write(&held, &[]);
+        assert_eq!(refused.status.code(), Some(2));
+        let why = if held == image { "that is what is read" } else { "the output exists already" };
+        assert!(errors(&refused).contains(why), "{}", errors(&refused));
+        assert!(fs::read(&held).unwrap() == was);
+    }
+    assert_eq!(write(&image, &["--force"]).status.code(), Some(2));
+    for replaced in [page, scratch.file("empty", b"")] {
+        done(&write(&replaced, &[]));
+        assert_eq!(fs::read_to_string(&replaced).unwrap(), html);
+    }
+    let notes = scratch.path("notes.html");
+    done(&write(&notes, &["--force"]));
+    assert_eq!(fs::read_to_string(&notes).unwrap(), html);
 }
 
 #[test]
