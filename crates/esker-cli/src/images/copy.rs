@@ -54,6 +54,8 @@ pub struct How {
     pub all_xattrs: bool,
     /// Replace what is there.
     pub force: bool,
+    /// What is not replaced even so, since it is what is read: device and number.
+    pub source: Option<(u64, u64)>,
     /// Go on after what cannot be read, and keep what can be read of such files, under another name.
     pub salvage: bool,
     /// Go on after what cannot be read or written.
@@ -332,11 +334,19 @@ impl Copier<'_> {
     ) -> Result<T, Trouble> {
         match create(fd, name) {
             Err(Errno::EXIST) if self.how.force => {
-                rustix::fs::unlinkat(fd, name, AtFlags::empty())?;
+                self.clear(fd, name)?;
                 Ok(create(fd, name)?)
             }
             created => Ok(created?),
         }
+    }
+
+    /// Takes away what has a name.
+    fn clear(&self, fd: &OwnedFd, name: &CString) -> Result<(), Trouble> {
+        if self.how.source.is_some() && identity(fd, name).ok() == self.how.source {
+            return Err(Trouble::Refused("what is extracted from is in its place"));
+        }
+        Ok(rustix::fs::unlinkat(fd, name, AtFlags::empty())?)
     }
 
     fn directory(&self, fd: &OwnedFd, name: &CString) -> Result<OwnedFd, Trouble> {
@@ -345,7 +355,7 @@ impl Copier<'_> {
             Err(Errno::EXIST) => match rustix::fs::openat(fd, name, DIRECTORY, Mode::empty()) {
                 Ok(fd) => Ok(fd),
                 Err(Errno::NOTDIR | Errno::LOOP) if self.how.force => {
-                    rustix::fs::unlinkat(fd, name, AtFlags::empty())?;
+                    self.clear(fd, name)?;
                     rustix::fs::mkdirat(fd, name, Mode::RWXU)?;
                     Ok(rustix::fs::openat(fd, name, DIRECTORY, Mode::empty())?)
                 }

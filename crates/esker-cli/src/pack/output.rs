@@ -143,7 +143,7 @@ pub fn replace(kind: &'static str, path: &Path, bytes: &[u8]) -> Outcome {
 }
 
 /// Device and number of what a path leads to.
-fn identity(path: &Path) -> Option<(u64, u64)> {
+pub fn identity(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().map(|meta| (meta.dev(), meta.ino()))
 }
 

@@ -16,10 +16,11 @@ use crate::images::archive::{self, Choice, Cpio, Form, Stop, Tar, Zip};
 use crate::images::copy::{Done, How, copy};
 use crate::images::limits::{Limiting, Limits};
 use crate::images::{self, Node, Opening, Place, PlaceParser, walk};
+use crate::pack::output::identity;
 use crate::pack::{Output, glob};
 use crate::progress::Progress;
 use crate::units::size_shown;
-use crate::volumes::is_volume;
+use crate::volumes::{is_volume, snapshots};
 
 /// Extract files from an image, into a directory or as a tar, cpio or zip archive.
 ///
@@ -169,6 +170,9 @@ impl Extract {
             return Err(Failure::at(Exit::Failed, what, &self.place.image, remedy));
         }
         let wanted = |node: &Node| chosen.has(node);
+        if let Some(file) = self.archive().filter(|_| !self.to_standard_output()) {
+            super::spare(&self.source(), file)?;
+        }
         let done = match (self.archive(), &self.output) {
             (Some(file), _) => self.archived(image, &start, &wanted, file)?,
             (None, Some(target)) => {
@@ -188,6 +192,12 @@ impl Extract {
     /// The archive to write.
     fn archive(&self) -> Option<&Path> {
         [&self.tar, &self.cpio, &self.zip].into_iter().flatten().next().map(PathBuf::as_path)
+    }
+
+    /// The file that is read.
+    fn source(&self) -> PathBuf {
+        let path = &self.place.image;
+        snapshots::named(path).map_or_else(|| path.clone(), |(volume, _)| volume)
     }
 
     fn to_standard_output(&self) -> bool {
@@ -210,6 +220,7 @@ impl Extract {
             specials: self.specials || self.preserve,
             all_xattrs: self.all_xattrs || self.preserve,
             force: self.force,
+            source: identity(&self.source()),
             salvage: self.salvage,
             go_on: self.go_on,
             limits: self.limits(),

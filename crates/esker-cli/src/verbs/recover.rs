@@ -19,7 +19,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::images::copy::{Done, How, copy};
 use crate::images::limits::Limiting;
 use crate::images::{self, Opening, Place};
-use crate::pack::output::replace;
+use crate::pack::output::{identity, replace};
 use crate::progress::{Progress, while_reading};
 use crate::units::size_shown;
 use crate::volumes::base::Finder;
@@ -85,8 +85,8 @@ fn paths(all: &[Vec<u8>]) -> Vec<String> {
 impl Recover {
     /// Recovers.
     pub fn run(&self) -> Outcome {
+        let volume = self.snapshot().map_or(&*self.source, |(volume, _)| volume);
         if let Some(output) = &self.report {
-            let volume = self.snapshot().map_or(&*self.source, |(volume, _)| volume);
             super::spare(volume, output)?;
         }
         self.has_place()?;
@@ -101,6 +101,7 @@ impl Recover {
             specials: self.preserve,
             all_xattrs: self.preserve,
             force: self.force,
+            source: identity(volume),
             salvage: self.damaged,
             go_on: true,
             limits: self.limiting.of(if len == 0 { u64::MAX } else { len }),

@@ -115,6 +115,31 @@ fn zip_has_room_for_more_names_and_bytes_than_its_old_form() {
     done(&tested.unwrap());
 }
 
+/// What is read stays, whatever it is replaced by and however that is called.
+#[test]
+fn what_is_extracted_from_is_not_replaced() {
+    let scratch = Scratch::new();
+    let tree = tree(&scratch);
+    fs::write(tree.join("x.esker"), "a file that is called as the image is").unwrap();
+    let image = packed(&scratch, &tree);
+    let (was, link) = (fs::read(&image).unwrap(), scratch.path("link"));
+    symlink(&image, &link).unwrap();
+    for form in ["--tar", "--cpio", "--zip"] {
+        for output in [&image, &link] {
+            let refused = esker(["extract", text(&image), form, text(output), "--force"]);
+            assert_eq!(refused.status.code(), Some(2), "{form}");
+            assert!(errors(&refused).contains("that is what is read"), "{}", errors(&refused));
+            assert!(fs::read(&image).unwrap() == was);
+        }
+    }
+    let place = text(image.parent().unwrap()).to_owned();
+    let partly = esker(["extract", text(&image), "-o", &place, "--force", "--continue"]);
+    assert_eq!(partly.status.code(), Some(5), "{}", errors(&partly));
+    assert!(errors(&partly).contains("what is extracted from is in its place"));
+    assert!(fs::read(&image).unwrap() == was);
+    assert!(scratch.path("etc/x.conf").exists(), "all else is there");
+}
+
 #[test]
 fn an_archive_leaves_out_what_it_cannot_hold_and_says_so() {
     let scratch = Scratch::new();
