@@ -15,8 +15,8 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker::store::View;
-use esker::{Attr, Ino, Kind, Name};
+use esker::store::{Flow, View};
+use esker::{Attr, Cursor, Ino, Kind, Name};
 use esker_image::{Cache, Image, Source, Thing};
 use esker_stone::root::Base;
 use esker_stone::{Damage, Error, Hash, Rest, Start, hex};
@@ -184,18 +184,39 @@ pub fn open_with(
     cache: &Arc<Cache>,
 ) -> Outcome<Image> {
     let source = open_file(path)?;
-    let rest = Rest::open(source, begin.start()).map_err(|error| failure(path, error))?;
+    let rest = Rest::open(source, begin.start()).map_err(|error| match error {
+        Error::Damaged(Damage::Truncated) => cut_short(path, begin, bases, cache),
+        error => failure(path, error),
+    })?;
     with_bases(path, rest, bases, cache)
+}
+
+/// Tells of an image whose end is missing what is left of it.
+fn cut_short(path: &Path, begin: Begin, bases: &[PathBuf], cache: &Arc<Cache>) -> Failure {
+    let opening = Opening { offset: begin, bases: bases.to_vec() };
+    match open_damaged(path, &opening, cache).map(|image| is_readable(&image)) {
+        Ok(true) => failure(path, Damage::Truncated.into()),
+        Ok(false) => nothing_left(path),
+        Err(failure) => failure,
+    }
+}
+
+/// Whether the names in the root can be read: without them nothing can.
+pub fn is_readable(image: &dyn View) -> bool {
+    image.entries(Ino::ROOT, Cursor::START, false, &mut |_| Flow::Break(())).is_ok()
+}
+
+/// An image whose names are gone.
+fn nothing_left(path: &Path) -> Failure {
+    let what = "the image is cut short, and names and attributes are in what is missing";
+    Failure::at(Exit::Damaged, what, path, "fetch it again: nothing can be saved from this")
 }
 
 /// Opens an image as far as it is there.
 pub fn open_damaged(path: &Path, opening: &Opening, cache: &Arc<Cache>) -> Outcome<Image> {
     let source = open_file(path)?;
     let rest = Rest::open_damaged(source, opening.offset.start()).map_err(|error| match error {
-        Error::Damaged(Damage::Truncated) => {
-            let what = "the image is cut short, and names and attributes are in what is missing";
-            Failure::at(Exit::Damaged, what, path, "fetch it again: nothing can be saved from this")
-        }
+        Error::Damaged(Damage::Truncated) => nothing_left(path),
         error => failure(path, error),
     })?;
     with_bases(path, rest, &opening.bases, cache)
@@ -281,8 +302,11 @@ pub fn find_itself(image: &dyn View, place: &Place) -> Outcome<Node> {
 fn find_by(image: &dyn View, place: &Place, through_last: bool) -> Outcome<Node> {
     let found = follow(image, &place.path, through_last).map_err(|error| {
         let what = format!("{} ({error})", shown(&[b"/", &place.path[..]].concat()));
-        let exit = if error == esker::Error::Io { Exit::Damaged } else { Exit::Failed };
-        Failure::at(exit, &what, &place.image, "")
+        let (exit, remedy) = match error {
+            esker::Error::Io => (Exit::Damaged, "`esker check` tells more"),
+            _ => (Exit::Failed, ""),
+        };
+        Failure::at(exit, &what, &place.image, remedy)
     })?;
     let path = if place.path.is_empty() { vec![] } else { [b"/", &place.path[..]].concat() };
     Ok(Node { path, ..found })

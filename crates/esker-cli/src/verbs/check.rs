@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use esker::store::{Flow, View as _};
-use esker::{Cursor, Ino};
 use esker_image::{Depth, Finding, Report, Thing, verify};
 use esker_stone::hex;
 use serde_json::{Value, json};
@@ -114,10 +112,9 @@ impl Check {
             return Ok(());
         }
         let what = format!("damaged: {} finding(s)", report.findings.len());
-        let root = image.entries(Ino::ROOT, Cursor::START, false, &mut |_| Flow::Break(()));
-        let remedy = match root {
-            Ok(()) => "`esker extract --salvage` takes out what is whole",
-            Err(_) => "the root directory cannot be read, so nothing can: take another copy",
+        let remedy = match images::is_readable(&image) {
+            true => "`esker extract --salvage` takes out what is whole",
+            false => "the root directory cannot be read, so nothing can: take another copy",
         };
         Err(Failure::at(Exit::Damaged, &what, &self.image, remedy))
     }

@@ -279,6 +279,35 @@ fn what_is_no_image_is_refused_by_name() {
     refused(&esker(["cat", &place]), 1, &["/no/such", "no such file"], &dir);
 }
 
+/// Whoever meets an image without its end says whether something can be saved from it, and that is true.
+#[test]
+fn of_what_is_cut_short_is_told_what_is_left() {
+    let scratch = Scratch::new();
+    let (tree, image) = (small_tree(&scratch), scratch.path("x.esker"));
+    pack(&tree, &image, &[]);
+    let bytes = fs::read(&image).unwrap();
+    let (mut saved, mut gone) = (0, 0);
+    for cut in (1..bytes.len() - 512).step_by(97) {
+        let file = scratch.file("cut", &bytes[..bytes.len() - cut]);
+        let told = esker(["info", text(&file)]);
+        assert_eq!(told.status.code(), Some(6));
+        let out = scratch.path(format!("out{cut}"));
+        let salvaged = esker(["extract", text(&file), "-o", text(&out), "--salvage"]);
+        let has_some = fs::read_dir(&out).is_ok_and(|mut names| names.next().is_some());
+        let said = errors(&told);
+        assert!(said.contains("cut short"), "{cut}: {said}");
+        let (left, none) = ("--salvage` tries what is left", "nothing can be saved from this");
+        let right = if has_some { left } else { none };
+        assert!(said.contains(right), "{cut}: {said} {}", errors(&salvaged));
+        if has_some {
+            saved += 1
+        } else {
+            gone += 1
+        };
+    }
+    assert!(saved > 4 && gone > 4, "{saved} {gone}");
+}
+
 /// A byte in the middle of the block, changed.
 fn damage(image: &Path) {
     let mut bytes = fs::read(image).unwrap();
