@@ -54,8 +54,8 @@ pub struct Repack {
     #[arg(
         long,
         conflicts_with_all = [
-            "codec", "block_size", "category", "exclude", "include", "filter", "filter_from",
-            "order", "hot",
+            "level", "codec", "block_size", "shared_size", "group_size", "repeats", "unpack",
+            "pictures", "category", "exclude", "include", "filter", "filter_from", "order", "hot",
         ]
     )]
     metadata_only: bool,

@@ -70,6 +70,31 @@ fn metadata_is_rewritten_and_blocks_stay_as_they_are() {
     assert!(differ.lines().all(|line| line.starts_with("m ")), "{differ}");
 }
 
+/// Where blocks stay as they are, what is said of blocks would do nothing.
+#[test]
+fn options_of_blocks_are_refused_where_blocks_stay() {
+    let scratch = Scratch::new();
+    let image = packed(&scratch, "x.esker", &tree(&scratch), &[]);
+    let new = scratch.path("new.esker");
+    for option in [
+        ["--level", "9"],
+        ["--codec", "xz"],
+        ["--block-size", "1M"],
+        ["--shared-size", "1M"],
+        ["--group-size", "8M"],
+        ["--repeats", "0"],
+        ["--unpack", "true"],
+        ["--pictures", "true"],
+        ["--category", "text:codec=xz"],
+    ] {
+        let words = ["repack", text(&image), "-o", text(&new), "--metadata-only"];
+        let refused = esker([&words[..], &option].concat());
+        assert_eq!(refused.status.code(), Some(2), "{option:?}");
+        assert!(errors(&refused).contains("--metadata-only"), "{}", errors(&refused));
+        assert!(!new.exists(), "{option:?}");
+    }
+}
+
 #[test]
 fn metadata_of_nothing_and_of_a_base_is_rewritten() {
     let scratch = Scratch::new();
