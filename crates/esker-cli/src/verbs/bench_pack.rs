@@ -22,7 +22,8 @@ What packs (--with; what is not installed is left out and told):
   esker[:LEVEL[,OPTION...]]  an image of ours, with further options of `esker pack`: as those of
                              esker:3,--unpack=true
   squashfs[:LEVEL]           mksquashfs, zstd in blocks of 1 MiB
-  erofs[:CODEC]              mkfs.erofs, lzma (or lz4hc, lz4, deflate, zstd) in clusters of 1 MiB
+  erofs[:CODEC]              mkfs.erofs in clusters of 1 MiB, with the first that it has of lzma,
+                             zstd, deflate, lz4hc and lz4
   zstd:LEVEL                 tar | zstd, two threads; nothing to mount
   zstd-long:LEVEL            the same with a window of 2 GiB
   xz:LEVEL[e]                tar | xz

@@ -438,9 +438,16 @@ fn what_cannot_be_packed_is_told() {
         &[tree, "--with", "zip"][..],
         &["/no/such/tree"],
         &[tree, "--given", "x"],
+        &[tree, "--given", "other:it=1,2"],
         &[tree, "--rounds", "x"],
     ] {
         assert_eq!(pack(words).status.code(), Some(2), "{words:?}");
+    }
+    // Each version of it has other codecs.
+    if Command::new("mkfs.erofs").arg("--help").output().is_ok() {
+        let told = report(&pack(&[tree, "--with", "erofs"]), 0);
+        let name = told["trees"][0]["rows"][0]["what"].as_str().unwrap().to_owned();
+        assert!(name.starts_with("erofs "), "{name}");
     }
     let empty = scratch.path("empty");
     fs::create_dir(&empty).unwrap();

@@ -19,7 +19,7 @@ pub use reading::Reading;
 pub use subject::Subject;
 
 use super::{Tell, conditions, place, stop};
-use crate::failure::{Exit, Failure, Outcome, said};
+use crate::failure::{Exit, Failure, Outcome, said, shown};
 use tree::Tree;
 
 /// The usual cache of a mount of ours, in bytes.
@@ -99,6 +99,14 @@ pub fn run(plan: &Plan, tell: &mut dyn Tell) -> Outcome<Report> {
     let mut conditions = conditions::of_machine();
     conditions.extend(plan.conditions.iter().cloned());
     let walked = walked(&plan.trees)?;
+    let is_measured = |given: &&Given| walked.iter().any(|tree| tree.name == given.tree);
+    if let Some(given) = plan.given.iter().find(|given| !is_measured(given)) {
+        let tree = shown(given.tree.as_bytes());
+        let what = format!("--given has figures of a tree that is not measured: {tree}");
+        let names: Vec<_> = walked.iter().map(|tree| shown(tree.name.as_bytes())).collect();
+        let remedy = format!("measured are {}", names.join(", "));
+        return Err(Failure::new(Exit::Usage, what, &remedy));
+    }
     let place = place::Place::make(&plan.scratch)?;
     let mut stage = Stage { plan, tell, place: place.path(), step: 0, notes: Vec::new() };
     let trees = walked.into_iter().map(|tree| stage.tree(tree)).collect::<Outcome<_>>()?;

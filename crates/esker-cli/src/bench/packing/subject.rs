@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::super::spec::Spec;
 use crate::failure::{Exit, Failure, Outcome, shown};
@@ -11,8 +12,8 @@ use crate::failure::{Exit, Failure, Outcome, shown};
 const OPTIONS: &str =
     "esker[:LEVEL[,OPTION...]] squashfs[:LEVEL] erofs[:CODEC] zstd:LEVEL zstd-long:LEVEL xz:LEVEL";
 
-/// What `mkfs.erofs` compresses with: each of its versions has some of them.
-const EROFS_CODECS: [&str; 5] = ["lzma", "lz4hc", "lz4", "deflate", "zstd"];
+/// What `mkfs.erofs` compresses with, the smallest first: each of its versions has some of them.
+const EROFS_CODECS: [&str; 5] = ["lzma", "zstd", "deflate", "lz4hc", "lz4"];
 
 /// Something that packs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Subject {
             "esker" => Ok(Self::Esker(own_words(rest))),
             "squashfs" if rest.is_empty() => Ok(Self::Squashfs(15)),
             "squashfs" => level(22).map(Self::Squashfs),
-            "erofs" if rest.is_empty() => Ok(Self::Erofs(EROFS_CODECS[0].to_owned())),
+            "erofs" if rest.is_empty() => Ok(Self::Erofs(erofs_codec().to_owned())),
             "erofs" if EROFS_CODECS.contains(&rest) => Ok(Self::Erofs(rest.to_owned())),
             "zstd" => Ok(Self::Zstd { level: level(22)?, long: false }),
             "zstd-long" => Ok(Self::Zstd { level: level(22)?, long: true }),
@@ -55,7 +56,7 @@ impl Subject {
         let levels = (0..=9).map(|level| Self::Esker(own_words(&level.to_string())));
         let zstd = [(3, false), (19, true)].map(|(level, long)| Self::Zstd { level, long });
         levels
-            .chain([Self::Squashfs(15), Self::Erofs(EROFS_CODECS[0].to_owned())])
+            .chain([Self::Squashfs(15), Self::Erofs(erofs_codec().to_owned())])
             .chain(zstd)
             .collect()
     }
@@ -133,6 +134,16 @@ impl Subject {
     }
 }
 
+/// The first codec that the `mkfs.erofs` of this machine names among its own; of one that names none, or is not there,
+/// the first of all, so that it is told why that fails.
+fn erofs_codec() -> &'static str {
+    let help = Command::new("mkfs.erofs").arg("--help").stdin(Stdio::null()).output();
+    let help = help.map(|help| [help.stdout, help.stderr].concat()).unwrap_or_default();
+    let words: Vec<_> = help.split(|byte| !byte.is_ascii_alphanumeric()).collect();
+    let has = |codec: &&&str| words.contains(&codec.as_bytes());
+    EROFS_CODECS.iter().find(has).unwrap_or(&EROFS_CODECS[0])
+}
+
 /// A level, and further options of `esker pack` behind commas.
 fn own_words(rest: &str) -> Vec<String> {
     let mut words = rest.split(',').filter(|word| !word.is_empty());
@@ -181,7 +192,8 @@ mod tests {
         assert_eq!(shown("esker:6,--block-size,2M"), "esker -l 6 --block-size 2M");
         assert_eq!(shown("squashfs"), "squashfs zstd 15");
         assert_eq!(shown("zstd-long:19"), "tar, zstd -19 --long=31");
-        assert_eq!(shown("erofs"), "erofs lzma");
+        // Whichever this machine has.
+        assert!(EROFS_CODECS.contains(&shown("erofs").strip_prefix("erofs ").unwrap()));
         assert_eq!(shown("erofs:lz4hc"), "erofs lz4hc");
         assert_eq!(shown("xz:9e"), "tar, xz -9e");
         for word in ["", "zip", "zstd", "zstd:23", "xz:10", "xz:", "erofs:1", "squashfs:x"] {
