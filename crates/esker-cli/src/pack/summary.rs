@@ -120,6 +120,24 @@ pub fn described(
     line.to_string()
 }
 
+/// What was there before, of how much, and what the rest takes.
+fn measured(packed: &Packed) -> String {
+    let (own, seen) = (&packed.choices, size_shown(packed.saved));
+    // Much of what is unpacked may be the same, so of bytes of files it could be more than all.
+    let of = match own.text {
+        0 => "of these".to_owned(),
+        text => {
+            let streams = size_shown(own.unpacked);
+            format!("with {streams} of streams unpacked to {}, of all that", size_shown(text))
+        }
+    };
+    let (data, names) = (size_shown(packed.data), size_shown(packed.metadata));
+    format!(
+        "\n  {of} {seen} were there before and the rest became {data}; names and attributes \
+         take {names}"
+    )
+}
+
 /// For a person.
 pub fn words(image: &Path, gathered: &Gathered, packed: &Packed, took: Duration) -> String {
     let own = &packed.statistics;
@@ -132,12 +150,8 @@ pub fn words(image: &Path, gathered: &Gathered, packed: &Packed, took: Duration)
         size_shown(packed.size),
         ratio(own.file_bytes, packed.size),
     );
-    text += &format!(
-        "\n  {} were there twice; names and attributes take {}; {:.1} s",
-        size_shown(packed.saved),
-        size_shown(packed.metadata),
-        took.as_secs_f64(),
-    );
+    text += &measured(packed);
+    text += &format!("; {:.1} s", took.as_secs_f64());
     let worth: Vec<_> = packed.kinds.iter().filter(|kind| kind.stored >= WORTH).collect();
     if worth.len() > 1 {
         text += "\n  what took the space:";

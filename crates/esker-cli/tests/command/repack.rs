@@ -264,7 +264,27 @@ fn the_end_tells_where_the_space_went() {
     assert!(kind("bin")["stored"].as_u64().unwrap() > 300_000);
     assert!(told["duplicate_bytes"].as_u64() >= Some(300_000));
     let words = done(&esker(["pack", text(&tree), "-o", text(&image), "--force", "-l", "3"]));
-    assert!(words.contains("were there twice") && words.contains("(1 : "), "{words}");
+    assert!(words.contains("(1 : "), "{words}");
+    assert!(words.contains("\n  of these ") && words.contains(" were there before and"), "{words}");
+    // Of text that is in streams more may be the same than all files have.
+    let streams = scratch.dir("streams");
+    let mut state = 7u32;
+    let words = (0..60_000).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        format!("word{} ", state >> 20)
+    });
+    let plain = scratch.file("plain", words.collect::<String>().as_bytes());
+    for name in ["a.gz", "b.gz", "c.gz"] {
+        let packed = Command::new("gzip").args(["-6nc", text(&plain)]).output().unwrap();
+        fs::write(streams.join(name), &packed.stdout).unwrap();
+        fs::write(&plain, [name.as_bytes(), &fs::read(&plain).unwrap()].concat()).unwrap();
+    }
+    let words = done(&esker(["pack", text(&streams), "-o", text(&image), "--force", "-l", "9"]));
+    let told = words.split_once("\n  with ").unwrap().1;
+    assert!(
+        told.contains(" of streams unpacked to ") && told.contains(", of all that "),
+        "{words}"
+    );
 }
 
 #[test]
