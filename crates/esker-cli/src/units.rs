@@ -11,6 +11,9 @@ pub enum BadSize {
     MoreThanAll,
 }
 
+/// What a process maps anyway: its code, stacks, and what the allocator sets aside.
+const OWN_MAX: u64 = 64 << 20;
+
 /// Bytes from `512`, `64K`, `2G` (powers of 1024, either case) or `25%` of `ram`.
 pub fn parse_size(text: &str, ram: u64) -> Result<u64, BadSize> {
     let (digits, unit) = match text.char_indices().last().ok_or(BadSize::Unclear)? {
@@ -55,6 +58,13 @@ pub fn ram() -> u64 {
     #[expect(clippy::useless_conversion, reason = "the field is 32 bits wide on small machines")]
     let (total, unit) = (u64::from(info.totalram), u64::from(info.mem_unit));
     total.saturating_mul(unit.max(1))
+}
+
+/// How many bytes this process may still map beside its own, as far as that is bounded (`ulimit -v`).
+pub fn mappable() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::As)
+        .current
+        .map_or(u64::MAX, |limit| limit.saturating_sub(OWN_MAX))
 }
 
 /// A size for a person: `512 B`, `1.5 MiB`.

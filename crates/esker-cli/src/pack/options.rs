@@ -17,7 +17,7 @@ use esker_stone::{Codec, Setting};
 use super::walk::Perms;
 use super::{Chosen, Plan, Rules, read_bounded};
 use crate::failure::{Exit, Failure, Outcome, said};
-use crate::units::{parse_size, ram, size_shown};
+use crate::units::{mappable, parse_size, ram, size_shown};
 
 /// The smallest block.
 const BLOCK_LEN_MIN: u64 = 4096;
@@ -63,7 +63,7 @@ pub struct Making {
     /// How much of names and attributes is compressed together, as in 32K
     #[arg(long, value_name = "SIZE")]
     page_size: Option<String>,
-    /// The most memory to use, as in 512M [default: half of the machine's]
+    /// The most memory to use, as in 512M, and never more than `ulimit -v` allows [default: half of the machine's]
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
     /// How many threads compress [default: one per CPU]
@@ -263,7 +263,8 @@ impl Making {
         let blocks = (BLOCK_LEN_MIN, BLOCK_LEN_MAX as u64);
         let block = size("block-size", self.block_size.as_ref(), blocks)?;
         let page = size("page-size", self.page_size.as_ref(), PAGE_LENS)?;
-        let mut options = Options::level(self.level.into(), threads, memory.unwrap_or(ram() / 2));
+        let memory = memory.unwrap_or(ram() / 2).min(mappable());
+        let mut options = Options::level(self.level.into(), threads, memory);
         if let Some(codec) = self.codec {
             options.data = codec;
         }

@@ -30,7 +30,8 @@ pub fn failure(error: Error, output: &Output) -> Failure {
         Error::Memory(needed) => Failure::new(
             Exit::Usage,
             format!("too little memory allowed: at least {} are needed", size_shown(needed)),
-            "give more with --memory; a smaller --block-size or a lower --level takes less",
+            "give more with --memory and `ulimit -v`; a smaller --block-size or a lower --level \
+             takes less",
         ),
         Error::Image(error) => Failure::new(
             if matches!(error, esker_stone::Error::Damaged(_)) {

@@ -287,6 +287,21 @@ fn the_end_tells_where_the_space_went() {
     );
 }
 
+/// What a process may not map is not planned with: a level that needs more is refused before it begins.
+#[test]
+fn memory_is_bounded_by_what_the_shell_allows() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    for (level, more, status) in [("9", "", 2), ("8", "--memory 8G", 2), ("2", "", 0)] {
+        let line = format!("ulimit -v 400000; \"$0\" pack \"$1\" -o \"$2\" -l {level} {more}");
+        let words = ["-c", &line, ESKER, text(&tree), text(&image)];
+        let told = Command::new("bash").args(words).output().unwrap();
+        assert_eq!(told.status.code(), Some(status), "{level}: {}", errors(&told));
+        let is_told = errors(&told).contains("too little memory allowed");
+        assert_eq!(is_told, status != 0, "{level}: {}", errors(&told));
+    }
+}
+
 #[test]
 fn attributes_are_rewritten_as_asked() {
     let scratch = Scratch::new();
