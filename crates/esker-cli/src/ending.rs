@@ -30,7 +30,9 @@ pub fn at_signal(act: impl FnOnce() + Send + 'static) -> AtSignal {
         let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
         thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
-                std::mem::take(&mut *acts()).into_values().for_each(|act| act());
+                // Held to the end: who meets the work of these waits when it takes back its own, and tells nothing.
+                let mut acts = acts();
+                std::mem::take(&mut *acts).into_values().for_each(|act| act());
                 exit(128 + signal);
             }
         });

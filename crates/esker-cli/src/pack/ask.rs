@@ -1,7 +1,8 @@
 //! A program of the user's that is asked about what is packed: it reads lines of JSON and answers with lines of JSON.
 //!
-//! Above: `hooks`. Invariant: a program that hangs is ended with all that it started, and so is one whose asker ends,
-//! by whatever; what it answers is bounded line by line, and whatever it answers only chooses.
+//! Above: `hooks`. Invariant: a program that hangs is ended with all that it started and that has its environment, and
+//! so is one whose asker ends, by whatever, with all of its group; what it answers is bounded line by line, and
+//! whatever it answers only chooses.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -12,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use crate::ending::at_signal;
 use crate::failure::{said, shown};
@@ -23,6 +24,10 @@ const LINE_LEN_MAX: u64 = 1 << 20;
 const WAITING_MAX: usize = 1024;
 /// How often is looked whether the program still reads, or has ended.
 const LOOK: Duration = Duration::from_millis(20);
+/// What a program, and so what it starts, has in its environment: a name that nothing else has.
+const MARK: &str = "ESKER_ASKS";
+/// How often is looked for what has it, until nothing is left.
+const LOOKS_MAX: usize = 100;
 
 /// Tells a program all `lines`, and `each` of every line that it answers; no answer and no line read for as long as
 /// `patience` ends it. The error is what went wrong, in words; answers up to then were told.
@@ -35,9 +40,17 @@ pub fn ask(
     let cannot = |error| format!("cannot be started ({})", said(&error));
     let guard = Guard::new().map_err(cannot)?;
     let group = guard.0.id();
-    let _ending = at_signal(move || end(group));
+    // Nobody else has this number as long as the guard is not waited for.
+    let mark = format!("{MARK}={group}");
+    let own = mark.clone();
+    let _ending = at_signal(move || end(group, &own));
     let mut program = Command::new("/bin/sh");
-    program.arg("-c").arg(command).stdin(Stdio::piped()).stdout(Stdio::piped());
+    program
+        .env(MARK, group.to_string())
+        .arg("-c")
+        .arg(command)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = program.process_group(group.cast_signed()).spawn().map_err(cannot)?;
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err("cannot be started".to_owned());
@@ -59,7 +72,7 @@ pub fn ask(
     let heard = hear(&answers, &told, patience, &mut each);
     let ended = heard.and_then(|()| wait(&mut child, patience));
     if ended.is_err() {
-        end(group);
+        end(group, &mark);
         let _ = child.wait();
     }
     let ended = ended?;
@@ -154,12 +167,37 @@ impl Drop for Guard {
     }
 }
 
-/// Kills all of a group.
-fn end(group: u32) {
+/// Kills all of a group, and what has left it but has the mark in its environment.
+fn end(group: u32, mark: &str) {
     if let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) {
         // It may have ended by itself meanwhile.
         let _ = kill_process_group(group, Signal::KILL);
     }
+    // What is being started while we look is found the next time.
+    for _ in 0..LOOKS_MAX {
+        if !end_marked(mark) {
+            return;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Kills what has the mark, and tells whether there was something.
+fn end_marked(mark: &str) -> bool {
+    let mut found = false;
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        // Held, so that it is no other one when it is killed.
+        let Some(Ok(held)) = number.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
+            continue;
+        };
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environment.split(|&byte| byte == 0).any(|word| word == mark.as_bytes()) {
+            found |= pidfd_send_signal(held, Signal::KILL).is_ok();
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -199,5 +237,18 @@ mod tests {
         ] {
             assert_eq!(answers(command, 10).1, Err(why.to_owned()), "{command}");
         }
+    }
+
+    #[test]
+    fn who_leaves_the_group_is_ended_too() {
+        let told = std::env::temp_dir().join(format!("esker-ask-{}", std::process::id()));
+        let leave = format!("echo $$ >{}; exec sleep 1000", told.display());
+        let command = format!("setsid sh -c '{leave}' & sleep 1000");
+        assert_eq!(answers(&command, 0).1, Err("said nothing for 2 seconds".to_owned()));
+        let pid = std::fs::read_to_string(&told).unwrap();
+        std::fs::remove_file(&told).unwrap();
+        // Whoever inherits it may leave its number there, but not its environment.
+        let left = std::fs::read(format!("/proc/{}/environ", pid.trim())).unwrap_or_default();
+        assert!(left.is_empty());
     }
 }

@@ -298,15 +298,19 @@ fn a_program_ends_with_who_asked_it() {
     let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
     for signal in ["TERM", "INT", "HUP", "KILL"] {
         let number = scratch.path(format!("number of {signal}"));
-        // Not the shell that was started, but what that has started.
-        let program = format!("sh -c 'echo $$ >\"{}\"; exec sleep 1000'; :", text(&number));
+        // Not the shell that was started, but what that has started; out of its group too, where that can be seen to.
+        let own = if signal == "KILL" { "" } else { "setsid" };
+        let program = format!("{own} sh -c 'echo $$ >\"{}\"; exec sleep 1000'; :", text(&number));
         let words = ["pack", text(&tree), "-o", text(&image), "--filter-by", &program];
-        let mut packing = Command::new(ESKER).args(words).stdin(Stdio::null()).spawn().unwrap();
+        let mut packing = Command::new(ESKER);
+        packing.args(words).stdin(Stdio::null()).stderr(Stdio::piped());
+        let packing = packing.spawn().unwrap();
         let told = || fs::read_to_string(&number).unwrap_or_default().trim().parse::<u64>();
         assert!(within_seconds(|| told().is_ok()), "it was not asked");
         let pid = packing.id().to_string();
         assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
-        assert!(!packing.wait().unwrap().success());
+        let ended = packing.wait_with_output().unwrap();
+        assert!(!ended.status.success() && errors(&ended).is_empty(), "{}", errors(&ended));
         let program = told().unwrap();
         assert!(within_seconds(|| !is_alive(program)), "{signal}: {program} goes on");
         assert!(!image.exists());
