@@ -566,16 +566,19 @@ impl<U: Store, D: Device> Store for Kept<U, D> {
         if bytes.fold(0, u64::saturating_add) > self.volume.shape().size {
             return Err(esker::Error::NoSpace);
         }
+        let give_up = || wanted.iter().for_each(|&(ino, span)| self.promised().take(ino, span));
         let turn = self.overwriting();
         self.keep(&wanted);
         let room =
             self.has_room(cost).and_then(|room| room.then_some(()).ok_or(esker::Error::NoSpace));
+        // Whoever has the next turn counts on it.
+        room.inspect_err(|_| give_up())?;
         drop(turn);
-        let done = room.and_then(|()| self.take(&without_reserve(batch), cost, grows));
+        let done = self.take(&without_reserve(batch), cost, grows);
         match done {
             // What it took away was not wanted before.
             Ok(()) => self.keep(&wanted),
-            Err(_) => wanted.iter().for_each(|&(ino, span)| self.promised().take(ino, span)),
+            Err(_) => give_up(),
         }
         done
     }

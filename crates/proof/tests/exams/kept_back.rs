@@ -3,10 +3,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
-use esker::posix::{Allocate, Caller, Fs, New};
+use esker::posix::{Allocate, Caller, Fs, New, XattrMode};
 use esker::store::{Store as _, View as _};
-use esker::{Error, Ino, Kind, Name};
+use esker::{Error, Ino, Kind, Name, XattrName};
 use esker_proof::chance::Chance;
 use esker_proof::cut::{SHAPES, Shape};
 use esker_proof::harness::seed;
@@ -273,6 +274,16 @@ fn come_and_go(fs: &Fs<Home>, writer: u64, chance: &mut Chance, enough: &AtomicB
     }
 }
 
+/// Asks for more room than there is until it is enough.
+fn ask_in_vain(fs: &Fs<Home>, enough: &AtomicBool) {
+    let ino = create(fs, "vain").expect("room for a name");
+    while !enough.load(Relaxed) {
+        let done = fs.fallocate(&Caller::ROOT, ino, Allocate::Reserve, 0, 6 << 20);
+        assert!(matches!(done, Err(Error::NoSpace)), "{done:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Says that it is enough, however it ends.
 struct Enough<'a>(&'a AtomicBool);
 
@@ -294,6 +305,7 @@ fn a_promise_is_kept_beside_others() {
             let (fs, enough, mut chance) = (&fs, &enough, Chance::new(seed() + 1 + writer));
             scope.spawn(move || come_and_go(fs, writer, &mut chance, enough));
         }
+        scope.spawn(|| ask_in_vain(&fs, &enough));
         let _enough = Enough(&enough);
         let mut kept = 0;
         for round in 0..150 {
@@ -328,4 +340,31 @@ fn what_is_kept_back_takes_no_promised_room() {
     // Nothing is promised any more, and whoever wants it keeps back what there is.
     keep(2 << 20).expect("it is kept back");
     assert_eq!(fs.store().findings(), [""; 0]);
+}
+
+/// What names and attributes take has room in tables as well as in the log, however seldom it is made safe.
+#[test]
+fn rows_have_room_in_tables_too() {
+    for seldom in [40, u64::MAX] {
+        let (fs, chance) = (fresh(&USUAL), &mut Chance::new(seed()));
+        let key = XattrName::parse(b"user.x").expect("a name");
+        let put = |path: &str, value: &[u8]| {
+            let ino = create(&fs, path)?;
+            fs.setxattr(&Caller::ROOT, ino, key, value, XattrMode::Any, false)
+        };
+        let mut number = 0;
+        while put(&format!("f{number}"), &noise(chance, 3000)).is_ok() {
+            number += 1;
+            if number % seldom == 0 {
+                fs.store().sync().expect("it was taken");
+            }
+        }
+        assert!(number > 3000, "{number}");
+        fs.store().sync().expect("it was taken");
+        for number in 0..number {
+            fs.unlink(&Caller::ROOT, Ino::ROOT, name(&format!("f{number}"))).expect("it goes");
+        }
+        fs.store().sync().expect("it is written");
+        assert_eq!(fs.store().findings(), [""; 0]);
+    }
 }
