@@ -27,7 +27,8 @@ pub struct AtSignal(u64);
 pub fn at_signal(act: impl FnOnce() + Send + 'static) -> AtSignal {
     LISTENING.call_once(|| {
         // Without, signals end the program as they always did.
-        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+        let heeded = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
+        let Ok(mut signals) = Signals::new(heeded) else { return };
         thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 // Held to the end: who meets the work of these waits when it takes back its own, and tells nothing.
@@ -41,6 +42,14 @@ pub fn at_signal(act: impl FnOnce() + Send + 'static) -> AtSignal {
     let number = acts.last_key_value().map_or(0, |(last, _)| last + 1);
     acts.insert(number, Box::new(act));
     AtSignal(number)
+}
+
+/// Whether whoever started the program wants a signal ignored, as `nohup` does.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 impl Drop for AtSignal {

@@ -54,8 +54,8 @@ pub struct How {
     pub all_xattrs: bool,
     /// Replace what is there.
     pub force: bool,
-    /// What is not replaced even so, since it is what is read: device and number.
-    pub source: Option<(u64, u64)>,
+    /// What is not replaced even so, since it is what is read: devices and numbers.
+    pub sources: Vec<(u64, u64)>,
     /// Go on after what cannot be read, and keep what can be read of such files, under another name.
     pub salvage: bool,
     /// Go on after what cannot be read or written.
@@ -343,7 +343,7 @@ impl Copier<'_> {
 
     /// Takes away what has a name.
     fn clear(&self, fd: &OwnedFd, name: &CString) -> Result<(), Trouble> {
-        if self.how.source.is_some() && identity(fd, name).ok() == self.how.source {
+        if identity(fd, name).is_ok_and(|own| self.how.sources.contains(&own)) {
             return Err(Trouble::Refused("what is extracted from is in its place"));
         }
         Ok(rustix::fs::unlinkat(fd, name, AtFlags::empty())?)

@@ -236,6 +236,19 @@ fn with_bases(
     Image::with(rest, bases, Arc::clone(cache)).map_err(|error| failure(path, error))
 }
 
+/// All files that an image is read from, as far as they are known: itself, its bases and theirs. Of anything else what
+/// is named.
+pub fn files_of(path: &Path, opening: &Opening) -> Vec<PathBuf> {
+    let mut all = vec![path.to_owned()];
+    let source = open_file(path).ok();
+    let rest = source.and_then(|source| Rest::open(source, opening.offset.start()).ok());
+    let bases = rest.and_then(|rest| base_files(path, &rest.root().bases, &opening.bases).ok());
+    let behind = Opening { offset: Begin(None), bases: opening.bases.clone() };
+    all.extend(bases.into_iter().flatten().flat_map(|base| files_of(&base, &behind)));
+    all.extend(opening.bases.iter().cloned());
+    all
+}
+
 /// The files that an image's bases are in: each among those that are given, or beside the image, under the name by
 /// which it was known or any other. What an image is called is in it.
 pub fn base_files(path: &Path, bases: &[Base], given: &[PathBuf]) -> Outcome<Vec<PathBuf>> {

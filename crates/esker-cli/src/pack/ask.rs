@@ -71,8 +71,9 @@ pub fn ask(
     thread::spawn(move || listen(output, &sender));
     let heard = hear(&answers, &told, patience, &mut each);
     let ended = heard.and_then(|()| wait(&mut child, patience));
+    // However it ends, with it ends what it started.
+    end(group, &mark);
     if ended.is_err() {
-        end(group, &mark);
         let _ = child.wait();
     }
     let ended = ended?;

@@ -136,6 +136,13 @@ impl Hooks {
         Ok(chosen)
     }
 
+    /// The files in which lists and scripts are.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let listed = self.order.iter().filter_map(|order| order.strip_prefix("explicit:"));
+        let named = self.script.iter().chain(&self.hot).map(PathBuf::as_path);
+        named.chain(listed.map(Path::new))
+    }
+
     /// Asks a program about all things.
     fn asked(
         &self,

@@ -5,7 +5,7 @@
 //! given by itself.
 
 use std::io::{Error, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use clap::Args;
@@ -99,6 +99,13 @@ pub struct Choosing {
     /// Rules from a file, line by line, behind those of --filter; empty lines and those with a # in front do not count
     #[arg(long, value_name = "FILE")]
     filter_from: Vec<PathBuf>,
+}
+
+impl Choosing {
+    /// The files in which rules are.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.filter_from.iter().map(PathBuf::as_path)
+    }
 }
 
 /// Which attributes are rewritten.

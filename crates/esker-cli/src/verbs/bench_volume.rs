@@ -70,7 +70,8 @@ pub struct BenchVolume {
     /// Size of the loop device, 512M at least
     #[arg(long, value_name = "SIZE", default_value = "4G", conflicts_with = "device")]
     size: String,
-    /// The file behind the loop device is in memory, and waits so many microseconds at each flush
+    /// The file behind the loop device is in memory, and waits so many microseconds at each flush; not with --device
+    /// or --images
     #[arg(long, value_name = "MICROSECONDS", conflicts_with_all = ["device", "images"])]
     flush_delay: Option<u64>,
     /// Where the (sparse) file behind the loop device is made

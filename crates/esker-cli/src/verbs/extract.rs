@@ -171,7 +171,7 @@ impl Extract {
         }
         let wanted = |node: &Node| chosen.has(node);
         if let Some(file) = self.archive().filter(|_| !self.to_standard_output()) {
-            super::spare(&self.source(), file)?;
+            super::spare_all(&self.sources(), file)?;
         }
         let done = match (self.archive(), &self.output) {
             (Some(file), _) => self.archived(image, &start, &wanted, file)?,
@@ -194,10 +194,11 @@ impl Extract {
         [&self.tar, &self.cpio, &self.zip].into_iter().flatten().next().map(PathBuf::as_path)
     }
 
-    /// The file that is read.
-    fn source(&self) -> PathBuf {
+    /// The files that are read.
+    fn sources(&self) -> Vec<PathBuf> {
         let path = &self.place.image;
-        snapshots::named(path).map_or_else(|| path.clone(), |(volume, _)| volume)
+        let file = snapshots::named(path).map_or_else(|| path.clone(), |(volume, _)| volume);
+        images::files_of(&file, &self.opening)
     }
 
     fn to_standard_output(&self) -> bool {
@@ -220,7 +221,7 @@ impl Extract {
             specials: self.specials || self.preserve,
             all_xattrs: self.all_xattrs || self.preserve,
             force: self.force,
-            source: identity(&self.source()),
+            sources: self.sources().iter().filter_map(|file| identity(file)).collect(),
             salvage: self.salvage,
             go_on: self.go_on,
             limits: self.limits(),

@@ -42,7 +42,7 @@ mod wasi_link;
 
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 
@@ -194,6 +194,11 @@ fn told(json: bool, outcome: Outcome) -> Outcome {
 /// Whether a path leads to what this is of.
 pub fn is_same(one: &std::fs::Metadata, path: &Path) -> bool {
     path.metadata().is_ok_and(|other| (one.dev(), one.ino()) == (other.dev(), other.ino()))
+}
+
+/// The same of several files.
+fn spare_all(sources: &[PathBuf], output: &Path) -> Outcome {
+    sources.iter().try_for_each(|source| spare(source, output))
 }
 
 /// What is read is not what is written: an output that would take its place.

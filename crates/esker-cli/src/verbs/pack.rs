@@ -144,6 +144,7 @@ impl Pack {
         let mut plan = self.rewriting.plan(&rules)?;
         plan.one_file_system = self.one_file_system;
         plan.output = output.folder().filter(|_| self.files_from.is_none());
+        self.spare_what_is_read()?;
         plan.chosen = self.hooks.choose(&self.inputs, &rules)?;
         if plan.chosen.ordered {
             options.keep_order();
@@ -155,6 +156,18 @@ impl Pack {
         output.keep()?;
         let told = Told { json: self.json, explain: self.explain, notes: &notes };
         tell(&self.output, &gathered, &packed, began, told)
+    }
+
+    /// An image that is packed anew may be put in its own place, and nothing else that is read.
+    fn spare_what_is_read(&self) -> Outcome {
+        for input in self.inputs.iter().filter(|input| input.is_file()) {
+            let files = images::files_of(input, &Opening::default());
+            super::spare_all(&files[1..], &self.output)?;
+        }
+        let lists = self.hooks.files().chain(self.choosing.files());
+        lists
+            .chain(self.files_from.as_deref())
+            .try_for_each(|list| super::spare(list, &self.output))
     }
 
     fn pack(

@@ -86,8 +86,9 @@ impl Recover {
     /// Recovers.
     pub fn run(&self) -> Outcome {
         let volume = self.snapshot().map_or(&*self.source, |(volume, _)| volume);
+        let read = images::files_of(volume, &self.opening);
         if let Some(output) = &self.report {
-            super::spare(volume, output)?;
+            super::spare_all(&read, output)?;
         }
         self.has_place()?;
         let (view, found) = self.left()?;
@@ -101,7 +102,7 @@ impl Recover {
             specials: self.preserve,
             all_xattrs: self.preserve,
             force: self.force,
-            source: identity(volume),
+            sources: read.iter().filter_map(|file| identity(file)).collect(),
             salvage: self.damaged,
             go_on: true,
             limits: self.limiting.of(if len == 0 { u64::MAX } else { len }),

@@ -124,11 +124,14 @@ impl Repack {
         }
         let began = Instant::now();
         let output = Output::new(&self.output, self.force)?;
+        // The image may be put in its own place, but not in that of what it needs, which others may need as well.
+        let spare = |base: &PathBuf| match self.metadata_only {
+            true => output.spares(base),
+            false => super::spare(base, &self.output),
+        };
+        images::files_of(&self.image, &self.opening)[1..].iter().try_for_each(spare)?;
+        list.map_or(Ok(()), |list| super::spare(list, &self.output))?;
         if self.metadata_only {
-            let bases = &image.root().bases;
-            for base in images::base_files(&self.image, bases, &self.opening.bases)? {
-                output.spares(&base)?;
-            }
             take_over(&mut options, &image.root().notes);
         }
         let notes = options.notes.clone();

@@ -46,7 +46,7 @@ impl Report {
     /// Writes it.
     pub fn run(&self) -> Outcome {
         if !self.is_printed() {
-            super::spare(&self.image, &self.output)?;
+            super::spare_all(&images::files_of(&self.image, &self.opening), &self.output)?;
             self.spare_others()?;
         }
         let name = self.image.file_name().unwrap_or_default().to_string_lossy();

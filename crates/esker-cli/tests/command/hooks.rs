@@ -421,3 +421,39 @@ fn a_kind_of_data_is_treated_in_its_own_way() {
         assert!(errors(&refused).contains("has no effect"), "{vain:?}: {}", errors(&refused));
     }
 }
+
+/// What a program leaves running ends with it, also where it ends well.
+#[test]
+fn nothing_goes_on_behind_a_program() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    for (own, code) in [("", 0), ("setsid", 0), ("", 1)] {
+        let number = scratch.path("number");
+        let left = format!("{own} sh -c 'echo $$ >\"{}\"; exec sleep 1000'", text(&number));
+        let waits = format!("until [ -s '{}' ]; do sleep 0.01; done", text(&number));
+        let program = format!("{left} </dev/null >/dev/null 2>&1 & cat >&2; {waits}; exit {code}");
+        let packed = pack(&tree, &image, &["--filter-by", &program]);
+        assert_eq!(packed.status.success(), code == 0, "{}", errors(&packed));
+        let left = fs::read_to_string(&number).unwrap().trim().parse().unwrap();
+        assert!(within_seconds(|| !is_alive(left)), "{own} {code}: {left} goes on");
+        fs::remove_file(&number).unwrap();
+    }
+}
+
+/// A signal that whoever starts it wants ignored does not end it, as with `nohup`.
+#[test]
+fn an_ignored_signal_is_ignored_with_a_program_too() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    let asked = scratch.path("asked");
+    let program = format!("echo >'{}'; cat >/dev/null; sleep 0.5", text(&asked));
+    let words = "trap '' HUP; exec \"$0\" \"$@\"";
+    let mut packing = Command::new("sh");
+    packing.args(["-c", words, ESKER, "pack", text(&tree), "-o", text(&image)]);
+    let packing = packing.args(["--filter-by", &program]).stderr(Stdio::piped()).spawn().unwrap();
+    assert!(within_seconds(|| asked.exists()), "it was not asked");
+    let pid = packing.id().to_string();
+    assert!(Command::new("kill").args(["-s", "HUP", &pid]).status().unwrap().success());
+    done(&packing.wait_with_output().unwrap());
+    assert!(image.exists());
+}

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::common::picture::picture;
-use crate::common::{ESKER, Scratch, done, errors, esker, text};
+use crate::common::{ESKER, Scratch, done, errors, esker, noise, text};
 
 fn tree(scratch: &Scratch) -> PathBuf {
     let tree = scratch.dir("tree");
@@ -352,4 +352,49 @@ fn an_output_that_came_meanwhile_stays() {
     assert_eq!(fs::read_to_string(&image).unwrap(), "precious\n");
     done(&esker([&pack[..], &["--force"]].concat()));
     assert!(fs::read(&image).unwrap().len() > 1000);
+}
+
+/// What is read stays where it is: the bases of an image, and lists and scripts, whatever is to be written there.
+#[test]
+fn nothing_that_is_read_is_replaced() {
+    let scratch = Scratch::new();
+    let (old, new) = (scratch.dir("old"), scratch.dir("new"));
+    for (dir, more) in [(&old, "one"), (&new, "other")] {
+        fs::write(dir.join("base.esker"), noise(7, 90_000)).unwrap();
+        fs::write(dir.join("more"), more).unwrap();
+    }
+    let [base, image] = ["base.esker", "x.esker"].map(|name| scratch.path(name));
+    done(&esker(["pack", text(&old), "-o", text(&base)]));
+    done(&esker(["pack", text(&new), "-o", text(&image), "--base", text(&base)]));
+    let list = scratch.file("list", b"more\n");
+    let script = scratch.file("script", b"function filter(entry) return true end\n");
+    let (order, place) = (format!("explicit:{}", text(&list)), text(&scratch.path("")).to_owned());
+    let rules = scratch.file("rules", b"+ more\n");
+    let [x, b, l, s, r] = [&image, &base, &list, &script, &rules].map(|path| text(path));
+    let whole = |path: &Path| fs::read(path).unwrap();
+    let was = [&base, &list, &script, &rules].map(|path| whole(path));
+    for words in [
+        &["report", x, "-o", b][..],
+        &["extract", x, "--tar", b],
+        &["extract", x, "--zip", b],
+        &["repack", x, "-o", b],
+        &["pack", x, "-o", b],
+        &["repack", x, "-o", l, "--order", &order],
+        &["repack", x, "-o", l, "--hot", l],
+        &["pack", text(&new), "-o", l, "--order", &order],
+        &["pack", text(&new), "-o", l, "--hot", l],
+        &["pack", text(&new), "-o", r, "--filter-from", r],
+        &["pack", text(&new), "-o", l, "--files-from", l],
+        &["pack", text(&new), "-o", s, "--script", s],
+    ] {
+        let refused = esker([words, &["--force"]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{words:?}: {}", errors(&refused));
+        assert!(errors(&refused).contains("that is what is read"), "{}", errors(&refused));
+    }
+    let partly = esker(["extract", x, "-o", &place, "--force", "--continue"]);
+    assert_eq!(partly.status.code(), Some(5), "{}", errors(&partly));
+    assert!([&base, &list, &script, &rules].map(|path| whole(path)) == was);
+    // An image may be put in its own place.
+    done(&esker(["repack", x, "-o", x, "--force"]));
+    done(&esker(["check", "--full", x]));
 }
