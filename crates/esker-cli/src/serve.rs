@@ -198,6 +198,10 @@ fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outco
         return Err(Failure::at(Exit::Usage, what, &file, "name another file, or remove it"));
     }
     Ok(Box::new(move |dir| {
+        if dir.canonicalize().is_ok_and(|dir| file.starts_with(dir)) {
+            let what = "the profile cannot be where the image is mounted";
+            return Err(Failure::at(Exit::Usage, what, &file, "name a file elsewhere"));
+        }
         let size = image.rest().superblock().size;
         let about = json!({ "size": size, "image": path.to_string_lossy() });
         let options = homes::as_image(path, &image, images.options);

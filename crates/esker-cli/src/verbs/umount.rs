@@ -77,7 +77,8 @@ impl Umount {
         match volume {
             _ if self.lazy => {}
             Some(_) => self.make_safe(&point)?,
-            None => self.have_profile(&point)?,
+            None if self.have_profile(&point)? => self.make_safe(&point)?,
+            None => {}
         }
         patiently(&point, self.lazy).map_err(|error| {
             let users = match error {
@@ -104,8 +105,9 @@ impl Umount {
 }
 
 impl Umount {
-    /// An image that is mounted to write a profile writes it before that is over.
-    fn have_profile(&self, point: &Path) -> Outcome {
+    /// An image that is mounted to write a profile writes it before that is over; whether it is a volume whose file has
+    /// not the name any more by which it was mounted.
+    fn have_profile(&self, point: &Path) -> Outcome<bool> {
         let answer = ask(point, profile::message().to_string().as_bytes());
         // Nobody answers where the server has died, and where there is no such thing.
         let answer = answer.ok().and_then(|answer| serde_json::from_slice::<Value>(&answer).ok());
@@ -115,7 +117,7 @@ impl Umount {
                 let text = format!("{text}; or unmount it all the same with -l");
                 Err(Failure { exit: Exit::Failed, text })
             }
-            None => Ok(()),
+            None => Ok(answer["volume"] == true),
         }
     }
 

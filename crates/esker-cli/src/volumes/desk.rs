@@ -72,6 +72,9 @@ impl Control for Desk {
         } else if let Some(own) = message.get("show") {
             let [name, dir] = ["name", "dir"].map(|key| own[key].as_str().unwrap_or_default());
             (self.show)(name, Path::new(dir))
+        } else if message.get("profile").is_some() {
+            // Whoever unmounts could not tell what is mounted, as its file has another name by now, or none.
+            Ok(json!({ "volume": true }))
         } else if let Some(own) = message.get("care") {
             self.care.answer(own)
         } else {

@@ -355,6 +355,9 @@ fn what_is_read_of_a_mount_is_told() {
     assert!(place(&hot, &tree, "17") < place(&hot, &tree, "00"));
     let bad = esker(["mount", "--profile", text(&profile), "mem:", text(&dir)]);
     assert_eq!(bad.status.code(), Some(2), "{}", errors(&bad));
+    let bad = esker(["mount", "--profile", text(&dir.join("p")), text(&image), text(&dir)]);
+    assert_eq!(bad.status.code(), Some(2), "{}", errors(&bad));
+    assert!(errors(&bad).contains("where the image is mounted"), "{}", errors(&bad));
     // What is read, and whatever else is no profile, stays.
     let (prose, absolute) = (scratch.file("prose", b"a/b\nc\n"), scratch.file("abs", b"/sub/12\n"));
     let cut = scratch.file("cut", b"sub/12\nsub/0");

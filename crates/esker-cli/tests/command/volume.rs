@@ -573,3 +573,23 @@ fn an_image_is_no_volume() {
     succeeds(&["recover", &image, "-o", &out]);
     assert_eq!(fs::read(lab.path("out/f")).expect("it is out"), b"abc");
 }
+
+/// A volume whose file got another name, or lost its name, is unmounted as any other.
+#[test]
+fn a_volume_whose_file_was_renamed_is_unmounted() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["mnt"]);
+    let (disk, other, mnt) = (lab.path("disk.vol"), lab.path("other.vol"), lab.path("mnt"));
+    succeeds(&["mkfs", &disk, "--size", "16M"]);
+    succeeds(&["mount", &disk, &mnt]);
+    fs::write(format!("{mnt}/file"), "content").expect("written");
+    fs::rename(&disk, &other).expect("renamed");
+    succeeds(&["umount", &mnt]);
+    succeeds(&["mount", &other, &mnt]);
+    assert_eq!(fs::read(format!("{mnt}/file")).expect("read"), b"content");
+    fs::write(format!("{mnt}/more"), "content").expect("written");
+    fs::remove_file(&other).expect("removed");
+    succeeds(&["umount", &mnt]);
+}
