@@ -17,7 +17,7 @@ use esker_fuse::control::Served;
 use serde_json::{Value, json};
 
 use crate::failure::Outcome;
-use crate::images::{Node, walk};
+use crate::images::{Node, exactly, walk};
 use crate::pack::output::replace;
 use crate::pack::read_bounded;
 use crate::volumes::ask::{refusal, unknown};
@@ -118,22 +118,10 @@ pub fn is_profile(view: &dyn View, file: &Path) -> std::io::Result<bool> {
     let text = read_bounded(file)?;
     let Some(lines) = text.strip_suffix(b"\n") else { return Ok(false) };
     let mut paths = lines.split(|&byte| byte == b'\n');
-    Ok(paths.clone().all(|path| names(path).is_some())
-        && paths.any(|path| names(path).is_some_and(|names| is_file(view, &names))))
-}
-
-/// The names in a path as a profile has it.
-fn names(path: &[u8]) -> Option<Vec<Name<'_>>> {
-    path.split(|&byte| byte == b'/').map(|name| Name::parse(name).ok()).collect()
-}
-
-fn is_file(view: &dyn View, names: &[Name<'_>]) -> bool {
-    let mut at = (Ino::ROOT, Kind::Directory);
-    for &name in names {
-        let Ok(entry) = view.entry(at.0, name) else { return false };
-        at = (entry.ino, entry.kind);
-    }
-    at.1 == Kind::File
+    let is_plain =
+        |path: &[u8]| path.split(|&byte| byte == b'/').all(|name| Name::parse(name).is_ok());
+    let is_file = |path: &[u8]| matches!(exactly(view, path), Ok((_, Kind::File)));
+    Ok(paths.clone().all(is_plain) && paths.any(is_file))
 }
 
 impl<V: View> View for Profiled<V> {

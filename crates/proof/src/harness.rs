@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -45,6 +46,16 @@ pub fn seed() -> u64 {
         None => text.parse(),
     };
     number.unwrap_or_else(|_| panic!("ESKER_SEED={text} is not a number"))
+}
+
+/// Ends what others do, whatever becomes of who waits for that.
+#[derive(Debug)]
+pub struct Ends<'a>(pub &'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// A number from the environment, or the usual one.

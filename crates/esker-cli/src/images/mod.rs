@@ -325,6 +325,14 @@ fn find_by(image: &dyn View, place: &Place, through_last: bool) -> Outcome<Node>
     Ok(Node { path, ..found })
 }
 
+/// What has exactly this path, which has no `/` in front: no link is followed.
+pub fn exactly(image: &dyn View, path: &[u8]) -> esker::Result<(Ino, Kind)> {
+    path.split(|&byte| byte == b'/').try_fold((Ino::ROOT, Kind::Directory), |(dir, _), name| {
+        let entry = image.entry(dir, Name::parse(name)?)?;
+        Ok((entry.ino, entry.kind))
+    })
+}
+
 /// The names of a path, the first last.
 fn names(path: &[u8]) -> Vec<Vec<u8>> {
     let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use esker::store::View as _;
-use esker::{Ino, Kind, Name};
+use esker::{Ino, Kind};
 use esker_image::pack::{Meta, NodeId, Options, Packed, Packer};
 use esker_image::{Cache, Image};
 use esker_volume::stream::OWN;
@@ -90,16 +89,13 @@ pub struct Repack {
 /// The file that has this path, which has no `/` in front, if an order can name it; none where that cannot be read. The
 /// error is why not.
 fn file(image: &Image, path: &[u8]) -> Result<Option<Ino>, String> {
-    let (mut at, mut kind) = (Ino::ROOT, Kind::Directory);
-    for name in path.split(|&byte| byte == b'/') {
-        match Name::parse(name).and_then(|name| image.entry(at, name)) {
-            Ok(entry) => (at, kind) = (entry.ino, entry.kind),
-            // What is damaged is told when it is packed.
-            Err(esker::Error::Io) => return Ok(None),
-            Err(_) => return Err(NOT_THERE.to_owned()),
-        }
+    match images::exactly(image, path) {
+        Ok((ino, Kind::File)) => Ok(Some(ino)),
+        Ok((_, kind)) => Err(no_file(kind_word(kind))),
+        // What is damaged is told when it is packed.
+        Err(esker::Error::Io) => Ok(None),
+        Err(_) => Err(NOT_THERE.to_owned()),
     }
-    if kind == Kind::File { Ok(Some(at)) } else { Err(no_file(kind_word(kind))) }
 }
 
 impl Repack {

@@ -11,7 +11,7 @@ use esker::store::Store as _;
 use esker::{Error, Ino, Kind, Name, Result, Time};
 use esker_proof::chance::Chance;
 use esker_proof::cut::{SHAPES, Shape};
-use esker_proof::harness::{from_env, seed};
+use esker_proof::harness::{Ends, from_env, seed};
 use esker_proof::lying::ram::Ram;
 use esker_proof::world::inside::Checked as _;
 use esker_proof::world::on_volume::{Above, mount};
@@ -427,15 +427,6 @@ fn result<T>(done: Result<T>, allowed: &[Error]) -> Option<T> {
         Ok(done) => Some(done),
         Err(error) if allowed.contains(&error) => None,
         Err(error) => panic!("{error:?}"),
-    }
-}
-
-/// Ends what others do, whatever comes.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
     }
 }
 

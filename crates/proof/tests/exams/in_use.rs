@@ -13,7 +13,7 @@ use esker::store::Store as _;
 use esker::{Ino, Kind, Name, Time};
 use esker_proof::chance::Chance;
 use esker_proof::cut::{SHAPES, Shape, goes_on};
-use esker_proof::harness::{from_env, seed};
+use esker_proof::harness::{Ends, from_env, seed};
 use esker_proof::lying::Lying;
 use esker_proof::lying::medium::{Medium, PAGE};
 use esker_proof::lying::ram::Ram;
@@ -61,15 +61,6 @@ fn remove<D: Device>(fs: &Fs<Above<D>>, name: &str, ino: Ino) {
 
 fn noise(chance: &mut Chance, len: usize) -> Vec<u8> {
     (0..len).map(|_| chance.number() as u8).collect()
-}
-
-/// Ends those who write, whatever becomes of who waits for that.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
 }
 
 /// A volume with files that stay as they are, and others that come and go as long as somebody writes.

@@ -10,7 +10,7 @@ use esker::store::{Store as _, View as _};
 use esker::{Error, Ino, Kind, Name, XattrName};
 use esker_proof::chance::Chance;
 use esker_proof::cut::{SHAPES, Shape};
-use esker_proof::harness::seed;
+use esker_proof::harness::{Ends, seed};
 use esker_proof::lying::ram::Ram;
 use esker_proof::place::{clock, noise};
 use esker_proof::world::inside::Checked as _;
@@ -284,15 +284,6 @@ fn ask_in_vain(fs: &Fs<Home>, enough: &AtomicBool) {
     }
 }
 
-/// Says that it is enough, however it ends.
-struct Enough<'a>(&'a AtomicBool);
-
-impl Drop for Enough<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
-
 /// Others that write at once take no promised room either, however often they take what is left and give it back.
 #[test]
 fn a_promise_is_kept_beside_others() {
@@ -306,7 +297,7 @@ fn a_promise_is_kept_beside_others() {
             scope.spawn(move || come_and_go(fs, writer, &mut chance, enough));
         }
         scope.spawn(|| ask_in_vain(&fs, &enough));
-        let _enough = Enough(&enough);
+        let _enough = Ends(&enough);
         let mut kept = 0;
         for round in 0..150 {
             let promised = (3 + chance.below(8)) * (256 << 10);
