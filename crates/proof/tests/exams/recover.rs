@@ -31,11 +31,27 @@ type Tree = BTreeMap<PathBuf, Vec<u8>>;
 struct Written {
     place: Place,
     tree: Tree,
+    /// All that each path ever held.
+    ever: BTreeMap<PathBuf, BTreeSet<Vec<u8>>>,
+    /// The last commit.
+    commit: u64,
 }
 
 impl Written {
     fn file(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
+    }
+
+    /// A file has this content from now on.
+    fn put(&mut self, path: PathBuf, bytes: Vec<u8>) {
+        self.ever.entry(path.clone()).or_default().insert(bytes.clone());
+        self.tree.insert(path, bytes);
+    }
+
+    /// Whether a commit before the last one may have shown this. The kernel makes a file, and makes it empty, before it
+    /// hands over what is written.
+    fn may_have_held(&self, path: &Path, bytes: &Vec<u8>) -> bool {
+        self.ever.get(path).is_some_and(|ever| bytes.is_empty() || ever.contains(bytes))
     }
 }
 
@@ -63,7 +79,8 @@ fn text(chance: &mut Chance) -> Vec<u8> {
 /// Makes a volume with files that came, changed, moved and went.
 fn written(flags: &[&str], chance: &mut Chance) -> Written {
     let place = Place::new("recover").expect("a place");
-    let mut own = Written { place, tree: Tree::new() };
+    let (tree, ever) = (Tree::new(), BTreeMap::new());
+    let mut own = Written { place, tree, ever, commit: 0 };
     let (volume, mount) = (own.file("disk.vol"), own.file("mnt"));
     let (volume, path) = (volume.to_string_lossy(), mount.to_string_lossy());
     let words = ["mkfs", &volume, "--size", SIZE, "--segment", "256K"];
@@ -75,7 +92,7 @@ fn written(flags: &[&str], chance: &mut Chance) -> Written {
     for number in 0..FILES {
         let bytes = text(chance);
         std::fs::write(mount.join(name(number)), &bytes).expect("write");
-        own.tree.insert(name(number), bytes);
+        own.put(name(number), bytes);
         if number % 500 == 99 {
             run(&["sync", &path]).expect("a sync");
         }
@@ -88,17 +105,26 @@ fn written(flags: &[&str], chance: &mut Chance) -> Written {
             1 => {
                 let to = from.with_extension("moved");
                 std::fs::rename(mount.join(&from), mount.join(&to)).expect("rename");
-                own.tree.insert(to, before);
+                own.put(to, before);
             }
             _ => {
                 let bytes = text(chance);
                 std::fs::write(mount.join(&from), &bytes).expect("write");
-                own.tree.insert(from, bytes);
+                own.put(from, bytes);
             }
         }
     }
     run(&["umount", &path]).expect("it unmounts");
+    let (_, told) = esker(&["info", "--json", &volume]);
+    own.commit = number_behind(&told, "\"commit\":").expect("the last commit");
     own
+}
+
+/// The number behind the first of these words in a text.
+fn number_behind(text: &str, word: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(word)?;
+    let rest = rest.trim_start();
+    rest.split(|byte: char| !byte.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// Destroys one block in so many thousand of a copy of the volume, and as many segments with superblocks.
@@ -136,7 +162,8 @@ struct Score {
     all: usize,
 }
 
-/// Recovers, and compares: nothing wrong has a right name, and whatever is not whole is named.
+/// Recovers, and compares: nothing wrong has a right name, and whatever is not whole is named. All else is as of the
+/// commit that the report tells.
 fn recovered(own: &Written, volume: &Path) -> Score {
     let (out, report) = (own.file("out"), own.file("report.txt"));
     let output = Command::new(program().expect("the program"))
@@ -152,7 +179,13 @@ fn recovered(own: &Written, volume: &Path) -> Score {
     let path =
         |line: &str| PathBuf::from(line.split(": ").next().unwrap_or(line).trim_start_matches('/'));
     let named: BTreeSet<PathBuf> = lines.map(path).collect();
-    let contents: BTreeSet<&Vec<u8>> = own.tree.values().collect();
+    let commit = number_behind(&told, "as of commit ").unwrap_or(own.commit);
+    assert!(commit <= own.commit, "there was no such commit: {told}");
+    let is_last = commit == own.commit;
+    let contents: BTreeSet<&Vec<u8>> = match is_last {
+        true => own.tree.values().collect(),
+        false => own.ever.values().flatten().collect(),
+    };
     let mut files = Vec::new();
     walk(&out, &out, &mut files);
     let mut score = Score { whole: 0, all: own.tree.len() };
@@ -171,7 +204,8 @@ fn recovered(own: &Written, volume: &Path) -> Score {
         let right = match end {
             "older" => named.contains(path),
             "damaged" => named.contains(&path.with_extension("")),
-            _ => unsure && contents.contains(&bytes),
+            _ if unsure => contents.contains(&bytes),
+            _ => !is_last && own.may_have_held(path, &bytes),
         };
         assert!(right, "{} is wrong, and nobody says so: {told}", path.display());
     }
