@@ -164,7 +164,7 @@ impl<D: Device> Volume<D> {
 
     /// Shares these, in commits of bounded size.
     fn share_all(&self, worth: &[Equal]) -> Result<()> {
-        let most = (self.rows_room() / (4 * DEDUP_ROW_LEN)).clamp(16, 8192) as usize;
+        let most = (self.rows_room(false) / (4 * DEDUP_ROW_LEN)).clamp(16, 8192) as usize;
         for some in worth.chunks(most) {
             match self.commit(&Shares(some)) {
                 Err(Error::NoSpace) => {

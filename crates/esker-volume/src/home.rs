@@ -420,13 +420,16 @@ impl<U: Store, D: Device> Kept<U, D> {
     ) -> core::result::Result<Redeemed, Taken> {
         let mut promised = self.promised();
         let room = self.volume.room_beside(self.beside(&promised, batch));
-        // Rows are written into what is kept back for them: never more than that at once.
+        // Rows are written into what is kept back for them, never more than that at once, or to where there is room for
+        // them a second time: in the log and in tables.
         let before = layers.top.cost().rows;
-        if before > 0 && before.saturating_add(cost.rows) > self.volume.rows_room() {
+        let rows = Cost { bytes: 0, rows: before.saturating_add(cost.rows) };
+        let has_room = Self::fits(layers, cost + rows, room);
+        if before > 0 && rows.rows > self.volume.rows_room(has_room) {
             return Err(Taken::Later);
         }
         let others = promised.claimed && !promised.covers(batch);
-        if grows && (others || !Self::fits(layers, cost, room)) {
+        if grows && (others || !has_room && !Self::fits(layers, cost, room)) {
             return Err(Taken::NoRoom);
         }
         layers.top.expect(cost);

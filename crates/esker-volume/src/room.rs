@@ -172,9 +172,13 @@ impl<D: Device> Volume<D> {
         free.min(SPARE) as u64 * self.filled()
     }
 
-    /// Bytes of rows that one commit may have, whatever the room.
+    /// Bytes of rows that one commit may have, where there is room for them twice beside all else, and where there is
+    /// not: then they go into what is kept back.
     #[must_use]
-    pub fn rows_room(&self) -> u64 {
+    pub(crate) fn rows_room(&self, has_room: bool) -> u64 {
+        if has_room && self.shape.copies == 1 {
+            return ROWS_LEN;
+        }
         self.shape.segment_room.min(ROWS_LEN)
     }
 

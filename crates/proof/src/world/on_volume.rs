@@ -53,9 +53,17 @@ pub fn mount<D: Device>(shape: &Shape, device: D) -> Result<Above<D>, Error> {
 /// # Errors
 /// What the volume says.
 pub fn above<D: Device>(volume: Volume<D>) -> Result<Above<D>, Error> {
-    let options = Options { size_max: DIRTY_MAX, file_size_max: FILE_SIZE_MAX, root: root_attr() };
+    in_layers_of(volume, DIRTY_MAX)
+}
+
+/// The same in layers that have so many bytes of memory.
+///
+/// # Errors
+/// What the volume says.
+pub fn in_layers_of<D: Device>(volume: Volume<D>, bytes: u64) -> Result<Above<D>, Error> {
+    let options = Options { size_max: bytes, file_size_max: FILE_SIZE_MAX, root: root_attr() };
     let make = Box::new(move || Home::new(Heap::new(), &options));
-    Kept::new(volume, DIRTY_MAX, make).map_err(Error::Source)
+    Kept::new(volume, bytes, make).map_err(Error::Source)
 }
 
 /// The world.
