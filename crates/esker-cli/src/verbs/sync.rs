@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+use crate::volumes::host;
 
 /// Make safe all that changed in a mount until now.
 ///
@@ -59,7 +60,8 @@ impl Sync {
     pub fn run(&self) -> Outcome {
         sync(&self.path).map_err(|error| {
             let what = format!("not everything is safe ({})", said(&error));
-            Failure::at(Exit::Failed, &what, &self.path, remedy(&error))
+            let remedy = host::remedy(&self.path, &error, remedy(&error));
+            Failure::at(Exit::Failed, &what, &self.path, &remedy)
         })?;
         if self.json {
             say(&json!({ "synced": self.path.to_string_lossy() }).to_string());

@@ -18,7 +18,7 @@ use super::sync::sync;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::mounts;
 use crate::profile;
-use crate::volumes::is_volume;
+use crate::volumes::{host, is_volume};
 
 /// Processes that are named when a mount is in use.
 const USERS_MAX: usize = 5;
@@ -129,14 +129,13 @@ impl Umount {
         match sync(point) {
             Err(error) if lost(&error) => {
                 let what = format!("what changed cannot be written ({})", said(&error));
-                let remedy = match Errno::from_io_error(&error) {
-                    Some(Errno::NOSPC) => {
-                        "make room and write again what had none, or unmount it all the same with \
-                         -l"
-                    }
-                    _ => "save it elsewhere, or unmount it all the same with -l",
+                let usual = match Errno::from_io_error(&error) {
+                    Some(Errno::NOSPC) => "make room and write again what had none",
+                    _ => "save it elsewhere",
                 };
-                Err(Failure::at(Exit::Failed, &what, point, remedy))
+                let remedy = host::remedy(point, &error, usual);
+                let remedy = format!("{remedy}; or unmount it all the same with -l");
+                Err(Failure::at(Exit::Failed, &what, point, &remedy))
             }
             // Dead, or not ours to open: there is nothing more to be done about it.
             _ => Ok(()),

@@ -10,6 +10,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
+use super::host;
 use crate::failure::{Exit, Failure, Outcome, said};
 
 /// The exits that a server may answer with.
@@ -57,8 +58,8 @@ fn unkept(path: &Path, error: &Error) -> Failure {
     match Errno::from_io_error(error) {
         Some(Errno::NOSPC | Errno::IO | Errno::ROFS | Errno::DQUOT) => {
             let what = format!("what was written last cannot be kept ({})", said(error));
-            let remedy = "make room for it, or ask once more to go on without it";
-            Failure::at(Exit::Failed, &what, path, remedy)
+            let usual = "make room for it, or ask once more to go on without it";
+            Failure::at(Exit::Failed, &what, path, &host::remedy(path, error, usual))
         }
         _ => unable(path, error, NO_VOLUME),
     }

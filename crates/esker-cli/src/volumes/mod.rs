@@ -8,6 +8,7 @@ pub mod ask;
 pub mod base;
 pub mod care;
 pub mod desk;
+pub mod host;
 pub mod owner;
 pub mod pacer;
 mod queue;

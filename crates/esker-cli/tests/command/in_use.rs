@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::lab::{Lab, fails, run, succeeds, told};
+use crate::common::lab::{Lab, fails, run, succeeds, tmpfs, told};
 use crate::common::{ESKER, can_mount, noise, within_seconds};
 use serde_json::Value;
 
@@ -28,6 +28,9 @@ fn lab(more: &[&str]) -> (Lab, String, String) {
     succeeds(&["mount", &disk, &mnt]);
     (lab, disk, mnt)
 }
+
+/// Noise from here on is none of what [`churn`] writes, which would share its blocks.
+const FAR: u64 = 1 << 32;
 
 /// Writes files and takes them away until it is done.
 fn churn(dir: &str, done: &AtomicBool) -> u64 {
@@ -111,7 +114,7 @@ fn a_mounted_volume_is_checked_and_scrubbed() {
     }
     let (lab, disk, mnt) = lab(&["--meta-copies", "2", "--compress", "none"]);
     for number in 0..40 {
-        fs::write(format!("{mnt}/f{number}"), noise(number + 100, 40_000)).expect("written");
+        fs::write(format!("{mnt}/f{number}"), noise(number + FAR, 40_000)).expect("written");
     }
     succeeds(&["sync", &mnt]);
     while_busy(&mnt, || {
@@ -127,7 +130,7 @@ fn a_mounted_volume_is_checked_and_scrubbed() {
     let bytes = fs::read(&disk).expect("it reads");
     let file = fs::OpenOptions::new().write(true).open(&disk).expect("it opens");
     for number in [3u64, 17] {
-        let wanted = &noise(number + 100, 40_000)[..32];
+        let wanted = &noise(number + FAR, 40_000)[..32];
         let at = bytes.windows(32).position(|own| own == wanted).expect("it is there");
         file.write_all_at(&[!wanted[7]], at as u64 + 7).expect("it writes");
     }
@@ -242,4 +245,36 @@ fn a_volume_may_be_named_from_where_one_is() {
     succeeds(&["snapshot", "create", &mnt, "empty"]);
     succeeds(&["umount", &mnt]);
     succeeds(&["check", &lab.path("disk.vol")]);
+}
+
+/// Where the file system below is full it is named, files can be removed all the same, and once there is room all that
+/// waited is written.
+#[test]
+fn a_full_host_is_named_and_nothing_is_lost() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["mnt"]);
+    let (host, mnt) = (tmpfs(&lab, "host", "24m"), lab.path("mnt"));
+    let volume = format!("{host}/disk.vol");
+    succeeds(&["mkfs", &volume, "--size", "256M"]);
+    succeeds(&["mount", &volume, &mnt, "-o", "commit=60"]);
+    let content = |number: u64| noise(number, 4 << 20);
+    (0..8).for_each(|number| fs::write(format!("{mnt}/{number}"), content(number)).expect("taken"));
+    let parts = [&*format!("{host} is full"), "No space left", "make room there"];
+    fails(&["sync", &mnt], 1, &parts);
+    fs::remove_file(format!("{mnt}/0")).expect("removed");
+    fs::rename(format!("{mnt}/1"), format!("{mnt}/one")).expect("renamed");
+    fails(&["snapshot", "create", &mnt, "none"], 1, &parts);
+    fails(&["umount", &mnt], 1, &[&parts[..], &["-l"]].concat());
+    let words = ["-o", "remount,size=256m", &host];
+    assert!(Command::new("mount").args(words).status().expect("it runs").success());
+    succeeds(&["umount", &mnt]);
+    succeeds(&["check", &volume]);
+    succeeds(&["mount", &volume, &mnt]);
+    assert!(!fs::exists(format!("{mnt}/0")).expect("it answers"));
+    for (number, name) in [(1, "one"), (2, "2"), (7, "7")] {
+        assert!(fs::read(format!("{mnt}/{name}")).expect("it reads") == content(number), "{name}");
+    }
+    succeeds(&["umount", &mnt]);
 }

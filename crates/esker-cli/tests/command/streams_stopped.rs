@@ -9,21 +9,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::lab::{Lab, fails, run, succeeds, told};
+use crate::common::lab::{fails, run, succeeds, tmpfs, told};
 use crate::common::sent::{same, seen, send_both, shown, source};
 use crate::common::{ESKER, can_mount, within_seconds};
 
 fn cases() -> u32 {
     std::env::var("ESKER_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(8)
-}
-
-/// A directory on a file system that has everything.
-fn tmpfs(lab: &Lab, name: &str, size: &str) -> String {
-    let dir = lab.path(name);
-    fs::create_dir_all(&dir).expect("made");
-    let words = ["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", &dir];
-    assert!(Command::new("mount").args(words).status().expect("it runs").success());
-    dir
 }
 
 /// Starts it, with all it starts itself in a group of its own.

@@ -1,5 +1,6 @@
 //! A volume under test, and the command with words that are text.
 
+use std::fs;
 use std::process::{Command, Output};
 
 use super::{ESKER, Scratch};
@@ -17,6 +18,15 @@ impl Lab {
     pub fn path(&self, name: &str) -> String {
         self.0.path(name).to_string_lossy().into_owned()
     }
+}
+
+/// A directory on a file system that has everything, and so much room.
+pub fn tmpfs(lab: &Lab, name: &str, size: &str) -> String {
+    let dir = lab.path(name);
+    fs::create_dir_all(&dir).expect("made");
+    let words = ["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", &dir];
+    assert!(Command::new("mount").args(words).status().expect("it runs").success());
+    dir
 }
 
 pub fn run(words: &[&str]) -> Output {
