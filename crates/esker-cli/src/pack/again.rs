@@ -1,82 +1,49 @@
 //! Packing what is in an image again: with other attributes, a part of it, in another order, or with its blocks as they
 //! are stored.
 //!
-//! Above: `verbs::pack`, `verbs::repack`. Below: `esker-image`. Invariant: nothing is unpacked to disk; what cannot be
-//! read is named and left out.
+//! Above: `inputs`, `verbs::repack`. Below: `esker-image`. Invariant: nothing is unpacked to disk; what cannot be read
+//! is named and left out.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::Path;
 
+use esker::Kind;
 use esker::store::View;
-use esker::{Attr, Ino, Kind};
 use esker_image::Image;
-use esker_image::pack::{Error, Guide, Meta, NodeId, Packer, copy_adopted, copy_into};
+use esker_image::pack::{
+    Error, Guide, Meta, NodeId, Packer, Waiting, copy_adopted, copy_into, copy_names,
+};
 
-use super::{Gathered, Plan};
+use super::inputs::First;
+use super::work::{Gathered, Work};
+use super::{Bar, Plan};
 use crate::failure::{path_shown, shown};
+use crate::images::exactly;
 
-/// In which order bytes come: what lies together is compressed together, and read together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// That of the paths.
-    #[default]
-    Path,
-    /// Files with the same ending beside each other.
-    Kind,
-    /// The smallest first.
-    Size,
-    /// Those in a list first, in its order, by whichever of their names.
-    Listed(HashMap<Ino, u64>),
-}
-
-impl Order {
-    fn key(&self, path: &[u8], ino: Ino, attr: &Attr) -> Option<Vec<u8>> {
-        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        match self {
-            Self::Path => None,
-            Self::Kind => {
-                let dot = name.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0);
-                Some(dot.map_or_else(Vec::new, |dot| name[dot..].to_vec()))
-            }
-            Self::Size => Some(attr.size.to_be_bytes().to_vec()),
-            Self::Listed(places) => {
-                let place = places.get(&ino).copied().unwrap_or(u64::MAX);
-                Some(place.to_be_bytes().to_vec())
-            }
-        }
-    }
-}
-
-/// What to make of an image.
+/// What an image, or whatever else shows a tree, is packed of and how.
+#[derive(Clone, Copy)]
 pub struct Again<'a> {
-    /// The image, or whatever else shows a tree.
-    pub view: &'a dyn View,
     /// The file that it is in.
     pub file: &'a Path,
-    /// Where its root goes.
-    pub top: NodeId,
     /// What is left out, and which attributes are rewritten.
     pub plan: &'a Plan<'a>,
-    /// In which order bytes come.
-    pub order: &'a Order,
-    /// The image whose blocks stay as they are stored.
-    pub adopt: Option<&'a Image>,
-    /// Files of the list of `order` lie in blocks of their own.
-    pub hot: bool,
+    /// What is left out besides.
+    pub out: &'a HashSet<Vec<u8>>,
 }
 
-struct Copier<'a, 'b> {
-    again: &'a Again<'a>,
-    gathered: Gathered,
-    tick: &'b mut dyn FnMut(&Gathered, &Packer<File>),
+struct Copier<'a> {
+    again: Again<'a>,
+    gathered: &'a mut Gathered,
+    bar: &'a mut Bar,
 }
 
-impl Guide<File> for Copier<'_, '_> {
+impl Guide<File> for Copier<'_> {
     fn rewrite(&self, path: &[u8], meta: Meta) -> Option<Meta> {
         let below = path.strip_prefix(b"/").unwrap_or(path);
-        let plan = self.again.plan;
-        let wanted = path.is_empty() || plan.rules.take(below, meta.kind == Kind::Directory);
+        let Again { plan, out, .. } = self.again;
+        let taken = || plan.rules.take(below, meta.kind == Kind::Directory);
+        let wanted = path.is_empty() || !out.contains(below) && taken();
         wanted.then(|| plan.rewrite(meta))
     }
 
@@ -86,36 +53,59 @@ impl Guide<File> for Copier<'_, '_> {
         true
     }
 
-    fn order(&self, path: &[u8], ino: Ino, attr: &Attr) -> Option<Vec<u8>> {
-        self.again.order.key(path, ino, attr)
-    }
-
-    fn hot(&self, ino: Ino) -> bool {
-        let Order::Listed(places) = self.again.order else { return false };
-        self.again.hot && places.contains_key(&ino)
-    }
-
     fn tick(&mut self, path: &[u8], bytes: u64, packer: &Packer<File>) {
         if bytes == 0 {
             self.gathered.files += 1;
             self.gathered.slowest.begin(path);
         }
         self.gathered.bytes += bytes;
-        (self.tick)(&self.gathered, packer);
+        self.bar.tick(self.gathered.files, self.gathered.bytes, packer.written());
     }
 }
 
-/// Packs it.
-pub fn again(
-    again: &Again<'_>,
-    packer: &mut Packer<File>,
-    tick: &mut dyn FnMut(&Gathered, &Packer<File>),
-) -> Result<Gathered, Error> {
-    let mut copier = Copier { again, gathered: Gathered::default(), tick };
-    match again.adopt {
-        Some(image) => copy_adopted(image, packer, &mut copier)?,
-        None => copy_into(again.view, again.top, packer, &mut copier)?,
+impl Again<'_> {
+    /// Packs with a guide.
+    fn guided<T>(
+        self,
+        work: &mut Work,
+        pack: impl FnOnce(&mut Packer<File>, &mut Copier<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Work { packer, gathered, bar } = work;
+        let done = pack(packer, &mut Copier { again: self, gathered, bar });
+        gathered.slowest.end();
+        done
     }
-    copier.gathered.slowest.end();
-    Ok(copier.gathered)
+
+    /// All of it, into the directory `top`.
+    pub fn all(self, view: &dyn View, top: NodeId, work: &mut Work) -> Result<(), Error> {
+        self.guided(work, |packer, guide| copy_into(view, top, packer, guide))
+    }
+
+    /// All of an image, whose blocks stay as they are stored.
+    pub fn adopted(self, image: &Image, work: &mut Work) -> Result<(), Error> {
+        self.guided(work, |packer, guide| copy_adopted(image, packer, guide))
+    }
+
+    /// All but the bytes of files.
+    pub fn names(self, view: &dyn View, top: NodeId, work: &mut Work) -> Result<Waiting, Error> {
+        self.guided(work, |packer, guide| copy_names(view, top, packer, guide))
+    }
+
+    /// The bytes of one of these.
+    pub fn first(
+        self,
+        view: &dyn View,
+        file: &First,
+        waiting: &mut Waiting,
+        work: &mut Work,
+    ) -> Result<(), Error> {
+        // What is damaged was told.
+        let Ok((ino, _)) = exactly(view, &file.path) else { return Ok(()) };
+        self.guided(work, |packer, guide| waiting.take(ino, file.hot, view, packer, guide))
+    }
+
+    /// The bytes of all others.
+    pub fn rest(self, view: &dyn View, waiting: Waiting, work: &mut Work) -> Result<(), Error> {
+        self.guided(work, |packer, guide| waiting.rest(view, packer, guide))
+    }
 }

@@ -4,15 +4,15 @@
 //! Below: `import::tar` reads, and `import::unpack` knows what a path and an entry may say. Invariant: no path is
 //! followed through a symbolic link, so every entry lands at the very place that its path says.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use esker::attr::device_number;
 use esker::{Kind, Name};
-use esker_image::pack::{Error, Incoming, Meta, NodeId, Packer};
+use esker_image::pack::{Error, Incoming, Meta, NodeId};
 
-use super::{Gathered, Plan};
+use super::Plan;
+use super::work::Work;
 use crate::failure::{Failure, Outcome, shown};
 use crate::import::tar::{Archive, Content, Entry, Refusal};
 use crate::import::unpack::{explain, kind_shown, meta_of, parts, plain};
@@ -43,12 +43,10 @@ impl From<Error> for Trouble {
 
 struct Unpack<'a, 'r> {
     plan: &'a Plan<'a>,
-    packer: &'a mut Packer<File>,
+    work: &'a mut Work,
     archive: Archive<Box<dyn Read + 'r>>,
     top: NodeId,
     buffer: Vec<u8>,
-    gathered: Gathered,
-    tick: &'a mut dyn FnMut(&Gathered, &Packer<File>),
 }
 
 /// Packs an archive into the directory `top`. `failed` puts a failure of the packer into words.
@@ -57,24 +55,15 @@ pub fn unpack(
     from: &Path,
     top: NodeId,
     plan: &Plan<'_>,
-    packer: &mut Packer<File>,
+    work: &mut Work,
     failed: &dyn Fn(Error) -> Failure,
-    tick: &mut dyn FnMut(&Gathered, &Packer<File>),
-) -> Outcome<Gathered> {
-    let mut unpack = Unpack {
-        plan,
-        packer,
-        archive: Archive::new(plain(input, from, "pack - -o ...")?),
-        top,
-        buffer: vec![0; CHUNK],
-        gathered: Gathered::default(),
-        tick,
-    };
-    match unpack.run() {
-        Ok(()) => Ok(unpack.gathered),
-        Err(Trouble::Refused(refusal)) => Err(explain(from, &refusal, "nothing was packed")),
-        Err(Trouble::Packing(error)) => Err(failed(error)),
-    }
+) -> Outcome {
+    let archive = Archive::new(plain(input, from, "pack - -o ...")?);
+    let mut unpack = Unpack { plan, work, archive, top, buffer: vec![0; CHUNK] };
+    unpack.run().map_err(|trouble| match trouble {
+        Trouble::Refused(refusal) => explain(from, &refusal, "nothing was packed"),
+        Trouble::Packing(error) => failed(error),
+    })
 }
 
 impl Unpack<'_, '_> {
@@ -84,7 +73,7 @@ impl Unpack<'_, '_> {
                 Trouble::Refused(refusal) => Trouble::Refused(refusal.of(&entry.path)),
                 trouble => trouble,
             })?;
-            (self.tick)(&self.gathered, self.packer);
+            self.work.tick();
         }
         Ok(self.archive.drain()?)
     }
@@ -120,18 +109,18 @@ impl Unpack<'_, '_> {
                 return Err(Refusal::new("only a directory can be the root").into());
             }
             let meta = self.meta(entry, Kind::Directory, (0, 0))?;
-            self.packer.set(self.top, &meta)?;
+            self.work.packer.set(self.top, &meta)?;
             return Ok(());
         };
         if !self.is_wanted(&parts, directory) {
             return Ok(());
         }
         let dir = self.enter(above, entry)?;
-        let present = self.packer.find(dir, last.bytes())?;
+        let present = self.work.packer.find(dir, last.bytes())?;
         match (&entry.content, present) {
             (Content::Directory, Some((node, Kind::Directory))) => {
                 let meta = self.meta(entry, Kind::Directory, (0, 0))?;
-                self.packer.set(node, &meta)?;
+                self.work.packer.set(node, &meta)?;
                 Ok(())
             }
             (Content::Directory, Some((_, kind))) => {
@@ -152,7 +141,7 @@ impl Unpack<'_, '_> {
     fn enter(&mut self, parts: &[Name<'_>], entry: &Entry) -> Result<NodeId, Trouble> {
         let mut dir = self.top;
         for part in parts {
-            dir = match self.packer.find(dir, part.bytes())? {
+            dir = match self.work.packer.find(dir, part.bytes())? {
                 Some((node, Kind::Directory)) => node,
                 Some((_, kind)) => {
                     let part = shown(part.bytes());
@@ -162,7 +151,7 @@ impl Unpack<'_, '_> {
                 None => {
                     let mut meta = Meta::new(Kind::Directory, 0o755);
                     meta.mtime = entry.mtime;
-                    self.packer.make(dir, part.bytes(), self.plan.rewrite(meta))?
+                    self.work.packer.make(dir, part.bytes(), self.plan.rewrite(meta))?
                 }
             };
         }
@@ -180,24 +169,24 @@ impl Unpack<'_, '_> {
             _ => (Kind::File, (0, 0)),
         };
         let meta = self.meta(entry, kind, device)?;
-        let node = self.packer.make(dir, name.bytes(), meta)?;
+        let node = self.work.packer.make(dir, name.bytes(), meta)?;
         match &entry.content {
-            Content::Symlink(target) => self.packer.target(node, target)?,
+            Content::Symlink(target) => self.work.packer.target(node, target)?,
             Content::File(map) => {
                 let mut file = Incoming::default();
                 let mut at = 0;
-                self.gathered.slowest.begin(&entry.path);
+                self.work.gathered.slowest.begin(&entry.path);
                 for run in &map.runs {
                     let gap = run.at.checked_sub(at);
                     let gap = gap.ok_or_else(|| Refusal::new("its runs of data overlap"))?;
-                    self.packer.hole(&mut file, gap)?;
+                    self.work.packer.hole(&mut file, gap)?;
                     self.fill(&mut file, run.len)?;
                     at = run.at + run.len;
                 }
-                self.packer.hole(&mut file, map.size.saturating_sub(at))?;
-                self.packer.end(node, file)?;
-                self.gathered.slowest.end();
-                self.gathered.files += 1;
+                self.work.packer.hole(&mut file, map.size.saturating_sub(at))?;
+                self.work.packer.end(node, file)?;
+                self.work.gathered.slowest.end();
+                self.work.gathered.files += 1;
             }
             _ => {}
         }
@@ -212,10 +201,10 @@ impl Unpack<'_, '_> {
             if count == 0 {
                 return Err(Refusal::new("the archive is cut short").into());
             }
-            self.packer.data(file, &self.buffer[..count])?;
+            self.work.packer.data(file, &self.buffer[..count])?;
             done += count as u64;
-            self.gathered.bytes += count as u64;
-            (self.tick)(&self.gathered, self.packer);
+            self.work.gathered.bytes += count as u64;
+            self.work.tick();
         }
         Ok(())
     }
@@ -232,7 +221,7 @@ impl Unpack<'_, '_> {
         let mut found = Some((self.top, Kind::Directory));
         for part in parts {
             found = match found {
-                Some((above, Kind::Directory)) => self.packer.find(above, part.bytes())?,
+                Some((above, Kind::Directory)) => self.work.packer.find(above, part.bytes())?,
                 _ => None,
             };
         }
@@ -246,9 +235,9 @@ impl Unpack<'_, '_> {
                 Err(Refusal::new(what).into())
             }
             Some((node, _)) => {
-                let already = self.packer.find(dir, name.bytes())?;
+                let already = self.work.packer.find(dir, name.bytes())?;
                 if already.is_none_or(|(present, _)| present != node) {
-                    self.packer.link(dir, name.bytes(), node)?;
+                    self.work.packer.link(dir, name.bytes(), node)?;
                 }
                 Ok(())
             }

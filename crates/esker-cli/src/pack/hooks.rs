@@ -1,8 +1,8 @@
-//! What a user's programs and lists say of a tree before it is packed: which files are left out, which come first, and
+//! What a user's programs and lists say of what is packed before it is: which files are left out, which come first, and
 //! which are wanted first when the image is used.
 //!
-//! Above: `verbs::pack`. Below: `ask`, `script`, `survey`, `nonsense`. Invariant: what they say only chooses; what
-//! makes no sense is told, and ends the work or is passed over, as the user chose.
+//! Above: `verbs::pack`, `verbs::repack`. Below: `inputs`, `ask`, `script`, `survey`, `nonsense`. Invariant: what they
+//! say only chooses; what makes no sense is told, and ends the work or is passed over, as the user chose.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -15,8 +15,9 @@ use clap::Args;
 use serde_json::Value;
 
 use super::ask::ask;
-use super::nonsense::{NOT_THERE, Nonsense, OnBad};
-use super::survey::{Ordered, Thing, survey};
+use super::inputs::{First, Input};
+use super::nonsense::{NAMED_BEFORE, NOT_THERE, Nonsense, OnBad};
+use super::survey::{Ordered, Thing};
 use super::{Rules, script};
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::units::size_shown;
@@ -39,9 +40,10 @@ pub struct Hooks {
     /// list of files in the order in which they are packed; it needs only one of them
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// The order in which files are packed: explicit:FILE, with a path on each line; what is not named there comes last
-    #[arg(long, value_name = "ORDER")]
-    order: Option<String>,
+    /// The order in which files are packed: path (the usual one), kind (files with the same ending beside each other),
+    /// size (the smallest first), or explicit:FILE, with a path on each line; what is not named there comes last
+    #[arg(long, value_name = "ORDER", value_parser = order)]
+    order: Option<Order>,
     /// Files that are wanted first, as `esker mount --profile` writes them: they come first, in blocks of their own
     #[arg(long, value_name = "FILE")]
     hot: Option<PathBuf>,
@@ -54,15 +56,33 @@ pub struct Hooks {
     answer_timeout: u32,
 }
 
-/// What was chosen. All paths are below the root of the tree, without a `/` in front.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// An order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Order {
+    Path,
+    Kind,
+    Size,
+    /// That of a list.
+    Explicit(PathBuf),
+}
+
+fn order(word: &str) -> Result<Order, String> {
+    match word.split_once(':').unwrap_or((word, "")) {
+        ("path", "") => Ok(Order::Path),
+        ("kind", "") => Ok(Order::Kind),
+        ("size", "") => Ok(Order::Size),
+        ("explicit" | "list", file) if !file.is_empty() => Ok(Order::Explicit(file.into())),
+        _ => Err("known are path, kind, size and explicit:FILE".to_owned()),
+    }
+}
+
+/// What was chosen.
+#[derive(Debug, Default)]
 pub struct Chosen {
     /// Things that are left out, directories with all that is in them.
-    pub out: HashSet<Vec<u8>>,
+    out: HashSet<usize>,
     /// Files that come first, in this order.
-    pub first: Vec<Vec<u8>>,
-    /// How many of these are wanted first.
-    pub hot: usize,
+    pub first: Vec<First>,
     /// Whether somebody gave an order that is to be kept.
     pub ordered: bool,
     /// What made no sense and was passed over.
@@ -71,12 +91,13 @@ pub struct Chosen {
 
 impl Hooks {
     /// Whether nothing is to be asked.
-    const fn is_empty(&self) -> bool {
-        self.filter_by.is_none()
-            && self.order_by.is_none()
-            && self.script.is_none()
-            && self.order.is_none()
-            && self.hot.is_none()
+    pub fn is_empty(&self) -> bool {
+        self.filter_by.is_none() && !self.may_order()
+    }
+
+    /// Whether files may come in another order than the usual one.
+    pub fn may_order(&self) -> bool {
+        self.hot() || self.script.is_some() || self.order_by.is_some() || self.orders()
     }
 
     /// Whether something is wanted first.
@@ -84,23 +105,30 @@ impl Hooks {
         self.hot.is_some()
     }
 
-    /// Asks about all things below the only one of `inputs`, but those that `rules` leave out.
-    pub fn choose(&self, inputs: &[PathBuf], rules: &Rules) -> Outcome<Chosen> {
+    /// Whether there is an order other than the usual one.
+    fn orders(&self) -> bool {
+        self.order.as_ref().is_some_and(|order| *order != Order::Path)
+    }
+
+    /// Asks about all things in `inputs`, which are open, but those that `rules` leave out. With `all` lists may name
+    /// these too.
+    pub fn choose(&self, inputs: &mut [Input<'_>], rules: &Rules, all: bool) -> Outcome<Chosen> {
         let mut chosen = Chosen::default();
         if self.is_empty() {
             return Ok(chosen);
         }
-        let [root] = inputs else { return Err(only_one()) };
-        if !root.is_dir() {
-            return Err(only_one());
+        let (mut things, mut starts) = (Vec::new(), Vec::new());
+        for input in &*inputs {
+            starts.push(things.len());
+            things.extend(input.things(rules));
         }
-        let things = Arc::new(survey(root, rules));
-        let known = Known::of(&things);
+        let things = Arc::new(things);
+        let known = Known::of(&things, inputs, &starts, all);
         if let Some(command) = &self.filter_by {
             let take = |id: usize, answer: &Value| {
                 match answer.get("take").map(Value::as_bool) {
-                    Some(Some(true)) => chosen.out.remove(known.path(id)),
-                    Some(Some(false)) => chosen.out.insert(known.path(id).to_vec()),
+                    Some(Some(true)) => chosen.out.remove(&id),
+                    Some(Some(false)) => chosen.out.insert(id),
                     _ => return Err("`take` is neither true nor false".to_owned()),
                 };
                 Ok(())
@@ -110,7 +138,7 @@ impl Hooks {
         }
         if let Some(list) = &self.hot {
             self.listed(list, &known, &mut chosen)?;
-            chosen.hot = chosen.first.len();
+            chosen.first.iter_mut().for_each(|file| file.hot = true);
         }
         if let Some(file) = &self.script {
             self.scripted(file, &known, &mut chosen)?;
@@ -119,28 +147,33 @@ impl Hooks {
             let mut order = Ordered::default();
             let next = |id: usize, _: &Value| {
                 order.next(id, &known.things[id])?;
-                chosen.first.push(known.path(id).to_vec());
+                chosen.first.push(known.first(id));
                 Ok(())
             };
             let nonsense = self.asked("--order-by", command, &known, next)?;
             chosen.nonsense.extend(nonsense);
         }
-        if let Some(order) = &self.order {
-            let Some(list) = order.strip_prefix("explicit:").filter(|list| !list.is_empty()) else {
-                let what = format!("bad --order: {order}");
-                return Err(Failure::new(Exit::Usage, what, "write explicit:FILE"));
-            };
-            self.listed(Path::new(list), &known, &mut chosen)?;
+        match &self.order {
+            None | Some(Order::Path) => {}
+            Some(Order::Kind) => chosen.first.extend(known.by_key(|thing| ending(&thing.path))),
+            Some(Order::Size) => chosen.first.extend(known.by_key(|thing| thing.size)),
+            Some(Order::Explicit(list)) => self.listed(list, &known, &mut chosen)?,
         }
-        chosen.ordered |= self.order_by.is_some() || self.order.is_some();
+        chosen.ordered |= self.order_by.is_some() || self.orders();
+        let out: Vec<_> = chosen.out.iter().map(|&id| known.place(id)).collect();
+        for (input, path) in out {
+            inputs[input].out.insert(path);
+        }
         Ok(chosen)
     }
 
     /// The files in which lists and scripts are.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let listed = self.order.iter().filter_map(|order| order.strip_prefix("explicit:"));
-        let named = self.script.iter().chain(&self.hot).map(PathBuf::as_path);
-        named.chain(listed.map(Path::new))
+        let listed = self.order.iter().filter_map(|order| match order {
+            Order::Explicit(list) => Some(list.as_path()),
+            _ => None,
+        });
+        self.script.iter().chain(&self.hot).map(PathBuf::as_path).chain(listed)
     }
 
     /// Asks a program about all things.
@@ -148,7 +181,7 @@ impl Hooks {
         &self,
         what: &str,
         command: &str,
-        known: &Known<'_>,
+        known: &Known<'_, '_>,
         mut each: impl FnMut(usize, &Value) -> Result<(), String>,
     ) -> Outcome<Vec<String>> {
         let patience = Duration::from_secs(self.answer_timeout.into());
@@ -172,7 +205,7 @@ impl Hooks {
     }
 
     /// Asks a script about all things.
-    fn scripted(&self, file: &Path, known: &Known<'_>, chosen: &mut Chosen) -> Outcome {
+    fn scripted(&self, file: &Path, known: &Known<'_, '_>, chosen: &mut Chosen) -> Outcome {
         let patience = Duration::from_secs(self.answer_timeout.into());
         let skip = self.on_bad_answer == OnBad::Skip;
         let source = format!("the script {}", path_shown(file));
@@ -189,27 +222,29 @@ impl Hooks {
             nonsense.met(why)?;
         }
         chosen.nonsense.extend(nonsense.told());
-        let path = |id: usize| known.path(id).to_vec();
-        chosen.out.extend(answer.out.into_iter().map(path));
+        chosen.out.extend(answer.out);
         if let Some(first) = answer.first {
-            if self.order_by.is_some() || self.order.is_some() {
+            if self.order_by.is_some() || self.orders() {
                 let what = "the script gives an order, and so does --order or --order-by";
                 return Err(Failure::new(Exit::Usage, what, "leave one of them out"));
             }
-            chosen.first.extend(first.into_iter().map(path));
+            chosen.first.extend(first.into_iter().map(|id| known.first(id)));
             chosen.ordered = true;
         }
         Ok(())
     }
 
     /// Reads a list of paths; each file that is known comes next.
-    fn listed(&self, list: &Path, known: &Known<'_>, chosen: &mut Chosen) -> Outcome {
-        let mut order = Ordered::default();
+    fn listed(&self, list: &Path, known: &Known<'_, '_>, chosen: &mut Chosen) -> Outcome {
+        let (mut order, mut untold) = (Ordered::default(), HashSet::new());
         let nonsense = each_in(list, self.on_bad_answer, |path| {
-            let &id = known.by_path.get(path).ok_or(NOT_THERE)?;
-            order.next(id, &known.things[id])?;
-            chosen.first.push(path.to_vec());
-            Ok(())
+            if let Some(&id) = known.by_path.get(path) {
+                order.next(id, &known.things[id])?;
+                chosen.first.push(known.first(id));
+                return Ok(());
+            }
+            chosen.first.push(known.untold(path)?);
+            if untold.insert(path.to_vec()) { Ok(()) } else { Err(NAMED_BEFORE.to_owned()) }
         })?;
         chosen.nonsense.extend(nonsense);
         Ok(())
@@ -218,7 +253,7 @@ impl Hooks {
 
 /// Tells `next` each path in a list, below the root. Its error is why that makes no sense; what comes back is what of
 /// it was passed over.
-pub fn each_in(
+fn each_in(
     list: &Path,
     on_bad: OnBad,
     mut next: impl FnMut(&[u8]) -> Result<(), String>,
@@ -255,25 +290,67 @@ fn paths_in(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-fn only_one() -> Failure {
-    let what = "--filter-by, --order-by, --script, --order and --hot are about one directory";
-    Failure::new(Exit::Usage, what, "give one directory to pack; `esker repack` orders images")
+/// What a file's name ends with, from its last dot on, if that is not its first letter.
+fn ending(path: &[u8]) -> &[u8] {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let dot = name.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0);
+    dot.map_or(&[], |dot| &name[dot..])
 }
 
 /// All things, found by their paths.
-struct Known<'a> {
+struct Known<'a, 'i> {
     things: &'a Arc<Vec<Thing>>,
     by_path: HashMap<&'a [u8], usize>,
+    inputs: &'a [Input<'i>],
+    /// Where the things of each input begin.
+    starts: &'a [usize],
+    /// Lists may name what rules leave out.
+    all: bool,
 }
 
-impl<'a> Known<'a> {
-    fn of(things: &'a Arc<Vec<Thing>>) -> Self {
+impl<'a, 'i> Known<'a, 'i> {
+    fn of(
+        things: &'a Arc<Vec<Thing>>,
+        inputs: &'a [Input<'i>],
+        starts: &'a [usize],
+        all: bool,
+    ) -> Self {
         let by_path = things.iter().enumerate().map(|(id, thing)| (&thing.path[..], id)).collect();
-        Self { things, by_path }
+        Self { things, by_path, inputs, starts, all }
     }
 
     fn path(&self, id: usize) -> &[u8] {
         &self.things[id].path
+    }
+
+    /// Of which input a thing is, and where it is below the root of that.
+    fn place(&self, id: usize) -> (usize, Vec<u8>) {
+        let input = self.starts.partition_point(|&start| start <= id) - 1;
+        let below = self.inputs[input].below(self.path(id)).unwrap_or_default();
+        (input, below.to_vec())
+    }
+
+    /// It as a file that comes first.
+    fn first(&self, id: usize) -> First {
+        let (input, path) = self.place(id);
+        First { input, path, hot: false }
+    }
+
+    /// The same of a file of which nobody was told, if a list may name it.
+    fn untold(&self, path: &[u8]) -> Result<First, String> {
+        let mut inputs = self.inputs.iter().enumerate();
+        let place = inputs.find_map(|(input, own)| Some((input, own.below(path)?)));
+        let (input, below) = place.ok_or(NOT_THERE)?;
+        self.inputs[input].has(below, self.all)?;
+        Ok(First { input, path: below.to_vec(), hot: false })
+    }
+
+    /// All files in the order of something.
+    fn by_key<K: Ord>(&self, key: impl Fn(&'a Thing) -> K) -> impl Iterator<Item = First> {
+        let things = self.things.iter().enumerate();
+        let mut files: Vec<_> = things.filter(|(_, thing)| thing.is_file()).collect();
+        files.sort_by_key(|(_, thing)| key(thing));
+        files.into_iter().map(|(id, _)| self.first(id))
     }
 
     /// What an answer is about, by number or by path.

@@ -3,18 +3,19 @@
 //!
 //! Above: `verbs::pack`. Below: `walk`. Invariant: as everywhere nothing is followed, and a path with `..` is refused.
 
+use std::collections::HashSet;
 use std::ffi::{CString, OsStr};
-use std::fs::File;
 use std::io::{BufRead, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use esker::Kind;
-use esker_image::pack::{Error, NodeId, Packer};
+use esker_image::pack::{Error, NodeId};
 use rustix::io::Errno;
 
 use super::Plan;
-use super::walk::{Gathered, Trouble, Walk};
+use super::walk::{Links, Root, Trouble, Walk};
+use super::work::Work;
 use crate::failure::shown;
 use crate::import::source;
 
@@ -30,12 +31,11 @@ pub fn gather_list(
     mut list: impl BufRead,
     end: u8,
     plan: &Plan<'_>,
-    packer: &mut Packer<File>,
-    tick: &mut dyn FnMut(&Gathered, &Packer<File>),
-) -> Result<std::io::Result<Gathered>, Error> {
-    source::allow_many_files();
-    let mut walk = Walk::new(root, plan, packer, tick, true);
-    walk.open_root(NodeId::ROOT)?;
+    work: &mut Work,
+) -> Result<std::io::Result<()>, Error> {
+    let out = HashSet::new();
+    let (tree, mut links) = (Root { path: root, top: NodeId::ROOT, plan, out: &out }, Links::new());
+    let mut walk = Walk::new(&tree, &mut links, work, true)?;
     let top = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
     let mut line = Vec::new();
     loop {
@@ -52,9 +52,9 @@ pub fn gather_list(
             Some(path) => walk.named(path)?,
             None => walk.refuse(&line, "a path in the list is not below what is packed"),
         }
-        walk.tick();
+        walk.work.tick();
     }
-    Ok(Ok(walk.end()))
+    Ok(Ok(()))
 }
 
 /// The path of a line below the top, which an absolute one begins with.
@@ -71,7 +71,7 @@ impl Walk<'_> {
     fn refuse(&mut self, line: &[u8], why: &str) {
         let more = if line.len() > LINE_SHOWN_LEN { "…" } else { "" };
         let told = shown(&line[..line.len().min(LINE_SHOWN_LEN)]);
-        self.gathered.troubles.push(format!("{told}{more}: {why}"));
+        self.work.gathered.troubles.push(format!("{told}{more}: {why}"));
     }
 
     /// Takes what one line names.
@@ -106,7 +106,7 @@ impl Walk<'_> {
     /// One name further: a directory is entered, anything else is taken unless it was before.
     pub(super) fn step(&mut self, name: &CString) -> Result<(), Trouble> {
         let Some(level) = self.levels.last() else { return Err(Errno::NOENT.into()) };
-        match self.packer.find(level.node, name.as_bytes())? {
+        match self.work.packer.find(level.node, name.as_bytes())? {
             Some((node, Kind::Directory)) => {
                 let (fd, stat) = source::open_directory(&level.source, name)?;
                 self.enter_again(name, fd, &stat, node)

@@ -15,7 +15,7 @@ use esker_stone::limits::BLOCK_LEN_MAX;
 use esker_stone::{Codec, Setting};
 
 use super::walk::Perms;
-use super::{Chosen, Plan, Rules, read_bounded};
+use super::{Plan, Rules, read_bounded};
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::units::{mappable, parse_size, ram, size_shown};
 
@@ -380,8 +380,6 @@ impl Rewriting {
         };
         let time = |secs| Time { secs, nanos: 0 };
         Ok(Plan {
-            rules,
-            one_file_system: false,
             owner: self.owner.unwrap_or_default(),
             time: self.time.map(time),
             time_max: epoch.map(time).filter(|_| self.time.is_none()),
@@ -389,8 +387,7 @@ impl Rewriting {
             perms: self.chmod.unwrap_or_default(),
             no_xattrs: self.no_xattrs,
             births: self.all_times && self.time.is_none(),
-            output: None,
-            chosen: Chosen::default(),
+            ..Plan::plain(rules)
         })
     }
 }

@@ -213,14 +213,20 @@ impl Output {
         Err(Failure::at(Exit::Usage, what, &self.path, "write it under another name with -o"))
     }
 
+    /// That it lies inside of what is packed.
+    pub fn lies_inside(&self) -> Failure {
+        let what = "the output lies inside of what is packed";
+        Failure::at(Exit::Usage, what, &self.path, "write it elsewhere with -o")
+    }
+
     /// To write to.
     pub fn file(&self) -> Outcome<File> {
         self.file.try_clone().map_err(|error| refused(self.kind, &self.path, &error))
     }
 
     /// A file without a name beside it, for what nobody wants when the image is done.
-    pub fn scratch(&self) -> io::Result<Box<dyn Scratch>> {
-        let file = nameless(&self.folder).or_else(|errno| match errno {
+    pub fn beside(&self) -> io::Result<File> {
+        nameless(&self.folder).or_else(|errno| match errno {
             Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL => {
                 let name = self.folder.join(format!(".esker-{}.tmp", std::process::id()));
                 let file = File::options().read(true).write(true).create_new(true).open(&name)?;
@@ -228,8 +234,12 @@ impl Output {
                 Ok(file)
             }
             errno => Err(io::Error::from(errno)),
-        });
-        Ok(Box::new(file?))
+        })
+    }
+
+    /// The same for the packer.
+    pub fn scratch(&self) -> io::Result<Box<dyn Scratch>> {
+        Ok(Box::new(self.beside()?))
     }
 
     /// What writing said, for a person.

@@ -44,14 +44,6 @@ impl Slowest {
             self.all.truncate(TOLD);
         }
     }
-
-    /// Takes in those of another input.
-    pub fn merge(&mut self, mut other: Self) {
-        other.end();
-        self.all.append(&mut other.all);
-        self.all.sort_by_key(|(took, _)| std::cmp::Reverse(*took));
-        self.all.truncate(TOLD);
-    }
 }
 
 pub(super) fn ratio(bytes: u64, stored: u64) -> f64 {

@@ -1,22 +1,24 @@
 //! All things in a tree, as programs and scripts that choose are told of them.
 //!
-//! Above: `hooks`, `script`. Invariant: a directory comes before all that is in it, and that follows without a gap;
-//! what cannot be read is left to whoever packs it.
+//! Above: `inputs`, `hooks`, `script`. Below: the system, or a view. Invariant: a directory comes before all that is in
+//! it, and that follows without a gap; what cannot be read is left to whoever packs it.
 
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use esker::Kind;
+use esker::store::{Flow, View};
+use esker::{Attr, Ino, Kind};
 use serde_json::json;
 
 use super::Rules;
 use super::nonsense::{NAMED_BEFORE, no_file};
+use crate::images::{Node, walk};
 
 /// One thing in the tree.
 pub struct Thing {
-    /// Below the root, without a `/` in front.
+    /// In the image that is packed, without a `/` in front.
     pub path: Vec<u8>,
     /// `file`, `directory`, `symlink` or `special`.
     pub kind: &'static str,
@@ -52,6 +54,18 @@ impl Thing {
             uid: meta.uid(),
             gid: meta.gid(),
             mtime: meta.mtime(),
+        }
+    }
+
+    fn shown(path: &[u8], attr: &Attr) -> Self {
+        Self {
+            path: path.to_vec(),
+            kind: kind_word(attr.kind),
+            size: attr.size,
+            mode: attr.perm.into(),
+            uid: attr.uid,
+            gid: attr.gid,
+            mtime: attr.mtime.secs,
         }
     }
 
@@ -91,18 +105,16 @@ impl Ordered {
     }
 }
 
-/// All things below a directory that `rules` take, in the order of their paths.
+/// A directory and all things below it that `rules` take, in the order of their paths.
 pub fn survey(root: &Path, rules: &Rules) -> Vec<Thing> {
     let (mut things, mut pending) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(below) = pending.pop() {
         let path = below.as_os_str().as_bytes();
         let Ok(meta) = root.join(&below).symlink_metadata() else { continue };
-        if !path.is_empty() {
-            if !rules.take(path, meta.is_dir()) {
-                continue;
-            }
-            things.push(Thing::of(path, &meta));
+        if !path.is_empty() && !rules.take(path, meta.is_dir()) {
+            continue;
         }
+        things.push(Thing::of(path, &meta));
         if meta.is_dir() {
             let listed = root.join(&below).read_dir();
             let mut names: Vec<_> =
@@ -111,5 +123,22 @@ pub fn survey(root: &Path, rules: &Rules) -> Vec<Thing> {
             pending.extend(names.into_iter().map(|name| below.join(name)));
         }
     }
+    things
+}
+
+/// The same of what an image or a volume shows.
+pub fn survey_view(view: &dyn View, rules: &Rules) -> Vec<Thing> {
+    let Ok(attr) = view.attr(Ino::ROOT) else { return Vec::new() };
+    let root = Node { path: Vec::new(), ino: Ino::ROOT, attr, depth: 0 };
+    let mut things = Vec::new();
+    let mut each = |node: &Node| {
+        let path = node.path.strip_prefix(b"/").unwrap_or_default();
+        if !path.is_empty() && !rules.take(path, node.attr.kind == Kind::Directory) {
+            return Flow::Break(());
+        }
+        things.push(Thing::shown(path, &node.attr));
+        Flow::Continue(())
+    };
+    walk(view, root, &mut each, &mut |_, _| {});
     things
 }

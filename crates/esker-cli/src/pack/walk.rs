@@ -3,19 +3,20 @@
 //! Below: `import::source`. Invariant: nothing is followed; a file is stored as it was read, and one that changed
 //! meanwhile, vanished or cannot be read is named.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use esker::attr::device_number;
 use esker::{Flags, Kind, Time};
-use esker_image::pack::{Error, Incoming, Meta, NodeId, Packer};
+use esker_image::pack::{Error, Incoming, Meta, NodeId};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::{Chosen, Rules, Slowest};
+use super::Rules;
+use super::inputs::First;
+use super::work::Work;
 use crate::failure::{path_shown, said};
 use crate::import::source::{self, time};
 
@@ -44,8 +45,6 @@ pub struct Plan<'a> {
     pub births: bool,
     /// The directory of the output: it must not be in the tree.
     pub output: Option<(u64, u64)>,
-    /// What was chosen by programs and lists.
-    pub chosen: Chosen,
 }
 
 /// Permission bits that directories and everything else get.
@@ -57,7 +56,23 @@ pub struct Perms {
     pub files: Option<u16>,
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    /// All that these rules take, as it is.
+    pub fn plain(rules: &'a Rules) -> Self {
+        Self {
+            rules,
+            one_file_system: false,
+            owner: (None, None),
+            time: None,
+            time_max: None,
+            umask: 0,
+            perms: Perms::default(),
+            no_xattrs: false,
+            births: false,
+            output: None,
+        }
+    }
+
     /// Whether everything is taken as it is.
     pub fn changes_nothing(&self) -> bool {
         let times = self.time.is_none() && self.time_max.is_none();
@@ -88,23 +103,6 @@ impl Plan<'_> {
     }
 }
 
-/// What came of it.
-#[derive(Debug, Default)]
-pub struct Gathered {
-    /// Files so far.
-    pub files: u64,
-    /// Bytes so far.
-    pub bytes: u64,
-    /// What could not be read, or changed while it was, each with the reason.
-    pub troubles: Vec<String>,
-    /// What programs and lists said that made no sense, and was passed over.
-    pub nonsense: Vec<String>,
-    /// The output is in the tree: nothing was packed.
-    pub meets_output: bool,
-    /// Which files took the longest.
-    pub slowest: Slowest,
-}
-
 /// Why one thing was not taken.
 pub(super) enum Trouble {
     Unreadable(Errno),
@@ -132,38 +130,58 @@ pub(super) struct Level {
     names: Vec<CString>,
 }
 
+/// Where things with several names went, by device and number.
+pub type Links = HashMap<(u64, u64), NodeId>;
+
+/// A directory of this machine on its way into an image.
+pub struct Root<'a> {
+    /// Where it is.
+    pub path: &'a Path,
+    /// Where it goes.
+    pub top: NodeId,
+    /// What is taken, and how.
+    pub plan: &'a Plan<'a>,
+    /// What is left out besides, below the directory.
+    pub out: &'a HashSet<Vec<u8>>,
+}
+
 pub(super) struct Walk<'a> {
-    plan: &'a Plan<'a>,
-    pub packer: &'a mut Packer<File>,
-    pub gathered: Gathered,
+    root: &'a Root<'a>,
+    pub work: &'a mut Work,
     pub path: PathBuf,
-    /// Bytes of `path` that lead to the root of the tree.
-    root_len: usize,
     device: u64,
     pub levels: Vec<Level>,
     /// Only what a list names is taken: directories are not listed.
     listed: bool,
     /// What is taken is wanted first.
     hot: bool,
-    links: HashMap<(u64, u64), NodeId>,
+    links: &'a mut Links,
     buffer: Vec<u8>,
-    tick: &'a mut dyn FnMut(&Gathered, &Packer<File>),
 }
 
-/// Packs the tree below `root` into the directory `node`. `tick` is told how far it is.
-pub fn gather(
-    root: &Path,
-    node: NodeId,
-    plan: &Plan<'_>,
-    packer: &mut Packer<File>,
-    tick: &mut dyn FnMut(&Gathered, &Packer<File>),
-) -> Result<Gathered, Error> {
-    source::allow_many_files();
-    let mut walk = Walk::new(root, plan, packer, tick, false);
-    walk.open_root(node)?;
-    walk.first()?;
-    walk.run()?;
-    Ok(walk.end())
+/// Packs a tree, but for what is there.
+pub fn gather(root: &Root<'_>, links: &mut Links, work: &mut Work) -> Result<(), Error> {
+    let mut walk = Walk::new(root, links, work, false)?;
+    walk.run()
+}
+
+/// Packs these files of a tree.
+pub fn gather_first(
+    root: &Root<'_>,
+    files: &[First],
+    links: &mut Links,
+    work: &mut Work,
+) -> Result<(), Error> {
+    let mut walk = Walk::new(root, links, work, true)?;
+    for file in files {
+        walk.hot = file.hot;
+        walk.named(&file.path)?;
+        walk.work.tick();
+        if walk.work.gathered.meets_output {
+            break;
+        }
+    }
+    Ok(())
 }
 
 #[expect(clippy::useless_conversion, reason = "the fields differ between machines")]
@@ -172,65 +190,32 @@ fn identity(stat: &Stat) -> (u64, u64) {
 }
 
 impl<'a> Walk<'a> {
+    /// In the root of the tree.
     pub fn new(
-        root: &Path,
-        plan: &'a Plan<'a>,
-        packer: &'a mut Packer<File>,
-        tick: &'a mut dyn FnMut(&Gathered, &Packer<File>),
+        root: &'a Root<'a>,
+        links: &'a mut Links,
+        work: &'a mut Work,
         listed: bool,
-    ) -> Self {
-        Self {
-            plan,
-            packer,
-            gathered: Gathered::default(),
-            path: root.to_path_buf(),
-            root_len: root.as_os_str().len(),
+    ) -> Result<Self, Error> {
+        source::allow_many_files();
+        let mut walk = Self {
+            root,
+            work,
+            path: root.path.to_path_buf(),
             device: 0,
             levels: Vec::new(),
             listed,
             hot: false,
-            links: HashMap::new(),
+            links,
             buffer: vec![0; CHUNK],
-            tick,
-        }
-    }
-
-    /// What came of it.
-    pub fn end(mut self) -> Gathered {
-        self.gathered.slowest.end();
-        self.gathered
-    }
-
-    /// Tells how far it is.
-    pub fn tick(&mut self) {
-        (self.tick)(&self.gathered, self.packer);
-    }
-
-    /// Enters the root of the tree.
-    pub fn open_root(&mut self, node: NodeId) -> Result<(), Error> {
-        let opened = source::open_root(&self.path).map_err(Trouble::from);
+        };
+        let opened = source::open_root(root.path).map_err(Trouble::from);
         let entered = opened.and_then(|(fd, stat)| {
-            self.device = identity(&stat).0;
-            self.enter(c"", fd, &stat, node)
+            walk.device = identity(&stat).0;
+            walk.enter(c"", fd, &stat, root.top)
         });
-        self.note(entered)
-    }
-
-    /// Takes the files that come first.
-    fn first(&mut self) -> Result<(), Error> {
-        self.listed = true;
-        let hot = self.plan.chosen.hot;
-        for (number, path) in self.plan.chosen.first.iter().enumerate() {
-            self.hot = number < hot;
-            self.named(path)?;
-            self.tick();
-            if self.gathered.meets_output {
-                break;
-            }
-        }
-        self.leave(1);
-        (self.listed, self.hot) = (false, false);
-        Ok(())
+        walk.note(entered)?;
+        Ok(walk)
     }
 
     /// Leaves directories until it is in so many.
@@ -255,10 +240,10 @@ impl<'a> Walk<'a> {
             if self.levels.len() == depth {
                 self.path.pop();
             }
-            if self.gathered.meets_output {
+            if self.work.gathered.meets_output {
                 return Ok(());
             }
-            self.tick();
+            self.work.tick();
         }
         Ok(())
     }
@@ -281,13 +266,13 @@ impl<'a> Walk<'a> {
     }
 
     fn trouble(&mut self, why: &str) {
-        self.gathered.troubles.push(format!("{}: {why}", path_shown(&self.path)));
+        self.work.gathered.troubles.push(format!("{}: {why}", path_shown(&self.path)));
     }
 
     /// The path below the root, without a `/` in front.
     fn below(&self) -> &[u8] {
         let path = self.path.as_os_str().as_encoded_bytes();
-        let below = path.get(self.root_len..).unwrap_or_default();
+        let below = path.get(self.root.path.as_os_str().len()..).unwrap_or_default();
         below.strip_prefix(b"/").unwrap_or(below)
     }
 
@@ -297,18 +282,18 @@ impl<'a> Walk<'a> {
         let (dir, stat) = (level.node, source::stat(&level.source, name)?);
         let Some(kind) = Kind::from_mode(stat.st_mode) else { return Err(Errno::INVAL.into()) };
         let directory = kind == Kind::Directory;
-        let out = self.plan.chosen.out.contains(self.below());
-        if out || !self.plan.rules.take(self.below(), directory) {
+        let out = self.root.out.contains(self.below());
+        if out || !self.root.plan.rules.take(self.below(), directory) {
             return Ok(());
         }
         if directory {
             let (fd, stat) = source::open_directory(&level.source, name)?;
-            let node = self.packer.make(dir, name.as_bytes(), Meta::new(kind, 0o700))?;
+            let node = self.work.packer.make(dir, name.as_bytes(), Meta::new(kind, 0o700))?;
             return self.enter(name, fd, &stat, node);
         }
         let links = stat.st_nlink > 1;
         if links && let Some(&known) = self.links.get(&identity(&stat)) {
-            return Ok(self.packer.link(dir, name.as_bytes(), known)?);
+            return Ok(self.work.packer.link(dir, name.as_bytes(), known)?);
         }
         let node = self.leaf(dir, name, &stat, kind)?;
         if links {
@@ -324,12 +309,12 @@ impl<'a> Walk<'a> {
         stat: &Stat,
         node: NodeId,
     ) -> Result<(), Trouble> {
-        if self.plan.output == Some(identity(stat)) {
-            self.gathered.meets_output = true;
+        if self.root.plan.output == Some(identity(stat)) {
+            self.work.gathered.meets_output = true;
             return Ok(());
         }
         let meta = self.meta(&fd, c".", Some(&fd), stat, Kind::Directory)?;
-        self.packer.set(node, &meta)?;
+        self.work.packer.set(node, &meta)?;
         self.enter_again(name, fd, stat, node)
     }
 
@@ -341,7 +326,7 @@ impl<'a> Walk<'a> {
         stat: &Stat,
         node: NodeId,
     ) -> Result<(), Trouble> {
-        let elsewhere = self.plan.one_file_system && identity(stat).0 != self.device;
+        let elsewhere = self.root.plan.one_file_system && identity(stat).0 != self.device;
         let names = if elsewhere || self.listed { Vec::new() } else { source::names(&fd)? };
         self.levels.push(Level { source: fd, node, name: name.to_owned(), names });
         Ok(())
@@ -365,21 +350,23 @@ impl<'a> Walk<'a> {
             _ => None,
         };
         let meta = self.meta(&level.source, name, file.as_ref(), stat, kind)?;
-        let node = self.packer.make(dir, name.as_bytes(), meta)?;
+        let node = self.work.packer.make(dir, name.as_bytes(), meta)?;
         let held = match (file, target) {
             (Some(file), _) => self.content(&file, node, stat),
-            (_, Some(target)) => self.packer.target(node, target.as_bytes()).map_err(Trouble::from),
+            (_, Some(target)) => {
+                self.work.packer.target(node, target.as_bytes()).map_err(Trouble::from)
+            }
             _ => Ok(()),
         };
         if let Err(trouble) = held {
-            let undone = self.packer.unlink(dir, name.as_bytes());
+            let undone = self.work.packer.unlink(dir, name.as_bytes());
             // A packer that failed does nothing more: what it said first counts.
             return Err(match (trouble, undone) {
                 (Trouble::Unreadable(_), Err(error)) => error.into(),
                 (trouble, _) => trouble,
             });
         }
-        self.gathered.files += 1;
+        self.work.gathered.files += 1;
         Ok(node)
     }
 
@@ -388,7 +375,7 @@ impl<'a> Walk<'a> {
         let holes = u64::try_from(stat.st_blocks).unwrap_or(0) < size / 512;
         let mut incoming = if self.hot { Incoming::hot() } else { Incoming::default() };
         let mut at = 0;
-        self.gathered.slowest.begin(self.path.as_os_str().as_encoded_bytes());
+        self.work.gathered.slowest.begin(self.path.as_os_str().as_encoded_bytes());
         // No further than the size that it had: a file that grows as fast as it is read has no end.
         while at < size {
             let (from, to) = match holes {
@@ -396,7 +383,7 @@ impl<'a> Walk<'a> {
                 false => (at, size),
             };
             let (from, to) = (from.min(size), to.min(size));
-            self.packer.hole(&mut incoming, from - at)?;
+            self.work.packer.hole(&mut incoming, from - at)?;
             at = from;
             while at < to {
                 let room = CHUNK.min(usize::try_from(to - at).unwrap_or(CHUNK));
@@ -404,16 +391,16 @@ impl<'a> Walk<'a> {
                 if count == 0 {
                     break;
                 }
-                self.packer.data(&mut incoming, &self.buffer[..count])?;
+                self.work.packer.data(&mut incoming, &self.buffer[..count])?;
                 at += count as u64;
-                self.gathered.bytes += count as u64;
-                self.tick();
+                self.work.gathered.bytes += count as u64;
+                self.work.tick();
             }
             if at < to {
                 break;
             }
         }
-        self.gathered.slowest.end();
+        self.work.gathered.slowest.end();
         let after = rustix::fs::fstat(file)?;
         let moved = |stat: &Stat| {
             (stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec)
@@ -423,7 +410,7 @@ impl<'a> Walk<'a> {
         } else if size == 0 && source::read(file, &mut self.buffer[..1], 0).is_ok_and(|n| n > 0) {
             self.trouble("it says that it is empty, as files in /proc do, and is stored so");
         }
-        Ok(self.packer.end(node, incoming)?)
+        Ok(self.work.packer.end(node, incoming)?)
     }
 
     fn meta(
@@ -438,9 +425,9 @@ impl<'a> Walk<'a> {
         let atime = time(stat.st_atime, stat.st_atime_nsec);
         let ctime = time(stat.st_ctime, stat.st_ctime_nsec);
         let device = matches!(kind, Kind::CharDevice | Kind::BlockDevice);
-        let no_xattrs = self.plan.no_xattrs;
-        let birth = if self.plan.births { source::birth(dir, name) } else { None };
-        Ok(self.plan.rewrite(Meta {
+        let no_xattrs = self.root.plan.no_xattrs;
+        let birth = if self.root.plan.births { source::birth(dir, name) } else { None };
+        Ok(self.root.plan.rewrite(Meta {
             kind,
             perm: (stat.st_mode & 0o7777) as u16,
             uid: stat.st_uid,

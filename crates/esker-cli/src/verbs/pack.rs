@@ -3,23 +3,24 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
 use esker::Kind;
-use esker::store::View;
-use esker_image::pack::{Error, Meta, NodeId, Options, Packed, Packer};
-use esker_stone::superblock::MAGIC;
+use esker_image::Cache;
+use esker_image::pack::{Error, Meta, Options, Packed, Packer};
 use esker_volume::stream::OWN;
 
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::images::{self, Opening};
 use crate::pack::{
-    Again, Bar, Choosing, Gathered, Hooks, Making, Order, Output, Plan, Rewriting, Total, again,
-    described, explained, failure, gather, gather_list, refuse_in_vain, unpack, words,
+    Bar, Choosing, First, Gathered, Hooks, Input, Making, Output, Packing, Plan, Rewriting, Total,
+    Work, described, explained, failure, gather_list, inputs, is_image, lay_open, refuse_in_vain,
+    take, unreadable, words,
 };
-use crate::volumes::{self, is_volume};
+use crate::volumes;
 
 /// Pack a tree into an image: one compressed file that is mounted, searched and extracted.
 ///
@@ -51,6 +52,10 @@ Patterns of --exclude, --include and --filter are those of rsync(1): the first t
 * and ? stop at a /, ** does not; x/*** is x and all that is in it; a / in front means the top of
 the tree, a / behind directories. What is left out goes with all that is in it.
 
+Programs, scripts and lists that choose are asked about everything before it is packed. Of several
+inputs paths begin with the names under which these stand in the image, and an order is one of all
+files. A tar archive then waits in a file without a name beside the output.
+
 Examples:
   esker pack ./tree -o tree.esker
   esker pack / -o root.esker --one-file-system --exclude /tmp/ --exclude '*.o'
@@ -62,7 +67,8 @@ Examples:
   esker pack ./tree -o tree.esker --level 9 --memory 4G
   esker pack ./tree -o tree.esker --category text:codec=xz:9,block=16M
   esker pack ./tree -o tree.esker --filter-by ./choose.py --order explicit:first.txt
-  esker pack ./tree -o tree.esker --script choose.lua
+  zcat linux.tar.gz | esker pack - -o linux.esker --script choose.lua
+  esker pack old new -o both.esker --order-by ./order.py
   SOURCE_DATE_EPOCH=0 esker pack ./tree -o tree.esker --owner 0:0
 
 Exit status: 5 if something could not be read, or changed meanwhile; it is named.")]
@@ -126,9 +132,52 @@ impl Pack {
             // What was received may have been changed since, and nothing would show it.
             rules.leave_out(OWN);
         }
-        if self.files_from.is_some() && self.inputs.len() > 1 {
-            let what = "--files-from takes one directory at most";
-            return Err(Failure::new(Exit::Usage, what, "give the one that its paths are below"));
+        self.check()?;
+        let mut inputs = inputs(&self.inputs)?;
+        let began = Instant::now();
+        let output = Output::new(&self.output, self.force)?;
+        let mut plan = self.rewriting.plan(&rules)?;
+        plan.one_file_system = self.one_file_system;
+        plan.output = output.folder().filter(|_| self.files_from.is_none());
+        self.spare_what_is_read()?;
+        let has_blocks = self.inputs.iter().any(|input| !input.is_dir());
+        let cache = match self.hooks.may_order() && has_blocks {
+            true => cache_of(&mut options),
+            false => images::cache(),
+        };
+        let mut root = Meta::new(Kind::Directory, 0o755);
+        root.mtime = plan.time.or(plan.time_max).unwrap_or_default();
+        let volume_bases = &self.volume_base;
+        let packing = Packing { cache, volume_bases, plan: &plan, root: &root, output: &output };
+        if !self.hooks.is_empty() {
+            lay_open(&mut inputs, &options, &packing, self.quiet)?;
+        }
+        let mut chosen = self.hooks.choose(&mut inputs, &rules, false)?;
+        if chosen.ordered {
+            options.keep_order();
+        }
+        refuse_in_vain(&options, self.hooks.hot())?;
+        let notes = options.notes.clone();
+        let (mut gathered, packed) = self.pack(inputs, &chosen.first, options, &packing)?;
+        gathered.nonsense = std::mem::take(&mut chosen.nonsense);
+        output.keep()?;
+        let told = Told { json: self.json, explain: self.explain, notes: &notes };
+        tell(&self.output, &gathered, &packed, began, told)
+    }
+
+    /// Whether what is to be packed is there, and goes together.
+    fn check(&self) -> Outcome {
+        if self.files_from.is_some() {
+            let usage = |what, remedy: &str| Err(Failure::new(Exit::Usage, what, remedy));
+            if self.inputs.len() > 1 {
+                let what = "--files-from takes one directory at most";
+                return usage(what, "give the one that its paths are below");
+            }
+            if !self.hooks.is_empty() {
+                let what = "--files-from says itself what is packed, so nothing else can choose";
+                let others = "--filter-by, --order-by, --script, --order and --hot";
+                return usage(what, &format!("leave it out, or {others}"));
+            }
         }
         for input in self.inputs.iter().filter(|input| input.as_os_str() != "-") {
             let snapshot = volumes::snapshots::named(input);
@@ -139,23 +188,7 @@ impl Pack {
                 return Err(Failure::at(Exit::Usage, what, input, "give a directory"));
             }
         }
-        let began = Instant::now();
-        let output = Output::new(&self.output, self.force)?;
-        let mut plan = self.rewriting.plan(&rules)?;
-        plan.one_file_system = self.one_file_system;
-        plan.output = output.folder().filter(|_| self.files_from.is_none());
-        self.spare_what_is_read()?;
-        plan.chosen = self.hooks.choose(&self.inputs, &rules)?;
-        if plan.chosen.ordered {
-            options.keep_order();
-        }
-        refuse_in_vain(&options, self.hooks.hot())?;
-        let notes = options.notes.clone();
-        let (mut gathered, packed) = self.pack(&output, options, &plan)?;
-        gathered.nonsense = std::mem::take(&mut plan.chosen.nonsense);
-        output.keep()?;
-        let told = Told { json: self.json, explain: self.explain, notes: &notes };
-        tell(&self.output, &gathered, &packed, began, told)
+        Ok(())
     }
 
     /// An image that is packed anew may be put in its own place, and nothing else that is read.
@@ -172,57 +205,30 @@ impl Pack {
 
     fn pack(
         &self,
-        output: &Output,
+        inputs: Vec<Input<'_>>,
+        first: &[First],
         options: Options,
-        plan: &Plan<'_>,
+        packing: &Packing<'_>,
     ) -> Outcome<(Gathered, Packed)> {
+        let output = packing.output;
         let failed = |error: Error| failure(error, output);
-        let mut root = Meta::new(Kind::Directory, 0o755);
-        root.mtime = plan.time.or(plan.time_max).unwrap_or_default();
-        let mut packer =
-            Packer::with_scratch(output.file()?, root.clone(), options, &|| output.scratch())
-                .map_err(failed)?;
+        let total = Total::default();
+        let bar = Bar::new(self.quiet, total.clone());
+        let is_seen = bar.is_seen();
+        let mut work = Work::new(output.file()?, packing.root.clone(), options, output, bar)?;
         for base in &self.base {
             output.spares(base)?;
-            self.lean_on(base, &mut packer)?.map_err(failed)?;
+            self.lean_on(base, &mut work.packer)?.map_err(failed)?;
         }
-        let total = Total::default();
-        let mut bar = Bar::new(self.quiet, total.clone());
-        if bar.is_seen() && self.files_from.is_none() {
-            self.count(&total, plan);
+        if is_seen && self.files_from.is_none() {
+            self.count(&total, packing.plan);
         }
-        if let Some(list) = &self.files_from {
-            let mut tick = |now: &Gathered, packer: &Packer<File>| {
-                bar.tick(now.files, now.bytes, packer.written());
-            };
-            let gathered = self.listed(list, plan, &mut packer, &failed, &mut tick)?;
-            let (_, packed) = packer.finish().map_err(failed)?;
-            return Ok((gathered, packed));
+        match &self.files_from {
+            Some(list) => self.listed(list, packing.plan, &mut work, &failed)?,
+            None => take(inputs, first, packing, &mut work)?,
         }
-        let mut all = Gathered::default();
-        for input in &self.inputs {
-            let node = match &self.inputs[..] {
-                [_] => NodeId::ROOT,
-                _ => self.beside(input, &root, &mut packer)?.map_err(failed)?,
-            };
-            let before = (all.files, all.bytes);
-            let mut tick = |now: &Gathered, packer: &Packer<File>| {
-                bar.tick(before.0 + now.files, before.1 + now.bytes, packer.written());
-            };
-            let found = self.take(input, node, plan, &mut packer, &failed, &mut tick)?;
-            if found.meets_output {
-                let what = "the output lies inside of what is packed";
-                let remedy = "write it elsewhere with -o";
-                return Err(Failure::at(Exit::Usage, what, &self.output, remedy));
-            }
-            all.files += found.files;
-            all.bytes += found.bytes;
-            all.troubles.extend(found.troubles);
-            all.slowest.merge(found.slowest);
-        }
-        let (_, packed) = packer.finish().map_err(failed)?;
-        bar.done();
-        Ok((all, packed))
+        let (gathered, _, packed) = work.finish().map_err(failed)?;
+        Ok((gathered, packed))
     }
 
     /// How much there is to do, as far as that can be known beforehand.
@@ -244,10 +250,9 @@ impl Pack {
         &self,
         list: &Path,
         plan: &Plan<'_>,
-        packer: &mut Packer<File>,
+        work: &mut Work,
         failed: &dyn Fn(Error) -> Failure,
-        tick: &mut dyn FnMut(&Gathered, &Packer<File>),
-    ) -> Outcome<Gathered> {
+    ) -> Outcome {
         let unread = |error: std::io::Error| {
             let what = format!("cannot read the list ({})", said(&error));
             Failure::at(
@@ -259,14 +264,14 @@ impl Pack {
         };
         let root = self.inputs.first().map_or(Path::new("."), PathBuf::as_path);
         let end = if self.null { 0 } else { b'\n' };
-        let gathered = match list.as_os_str().as_encoded_bytes() {
-            b"-" => gather_list(root, std::io::stdin().lock(), end, plan, packer, tick),
+        let listed = match list.as_os_str().as_encoded_bytes() {
+            b"-" => gather_list(root, std::io::stdin().lock(), end, plan, work),
             _ => {
                 let file = std::io::BufReader::new(File::open(list).map_err(unread)?);
-                gather_list(root, file, end, plan, packer, tick)
+                gather_list(root, file, end, plan, work)
             }
         };
-        gathered.map_err(failed)?.map_err(unread)
+        listed.map_err(failed)?.map_err(unread)
     }
 
     /// Takes an image as a base.
@@ -287,26 +292,6 @@ impl Pack {
         }
         let file = base.file_name().map_or(&b""[..], OsStr::as_encoded_bytes);
         Ok(packer.base(&image, file))
-    }
-
-    /// The directory for one of several inputs.
-    fn beside(
-        &self,
-        input: &Path,
-        root: &Meta,
-        packer: &mut Packer<File>,
-    ) -> Outcome<Result<NodeId, Error>> {
-        let name = input.canonicalize().ok();
-        let name = name.as_ref().and_then(|path| path.file_name());
-        let name = name.map_or(&b"root"[..], OsStr::as_encoded_bytes);
-        match packer.find(NodeId::ROOT, name) {
-            Ok(None) => Ok(packer.make(NodeId::ROOT, name, root.clone())),
-            Ok(Some(_)) => {
-                let what = "two inputs have the same name";
-                Err(Failure::at(Exit::Usage, what, input, "rename one of them"))
-            }
-            Err(error) => Ok(Err(error)),
-        }
     }
 }
 
@@ -345,60 +330,13 @@ pub fn tell(
     Err(Failure { exit: Exit::Partly, text: String::new() })
 }
 
-fn unreadable(input: &Path, error: &std::io::Error) -> Failure {
-    let what = format!("cannot read what is to be packed ({})", said(error));
-    Failure::at(Exit::Source, &what, input, "give a directory, a tar archive, an image or a volume")
-}
-
-impl Pack {
-    /// Packs one input, whatever it is.
-    fn take(
-        &self,
-        input: &Path,
-        node: NodeId,
-        plan: &Plan<'_>,
-        packer: &mut Packer<File>,
-        failed: &dyn Fn(Error) -> Failure,
-        tick: &mut dyn FnMut(&Gathered, &Packer<File>),
-    ) -> Outcome<Gathered> {
-        if input.as_os_str() == "-" {
-            return unpack(std::io::stdin().lock(), input, node, plan, packer, failed, tick);
-        }
-        if input.is_dir() {
-            return gather(input, node, plan, packer, tick).map_err(failed);
-        }
-        if is_volume(input) {
-            let volume = volumes::look_over(input, &self.volume_base)?;
-            return again_of(&volume, input, node, plan, packer, failed, tick);
-        }
-        if let Some(snapshot) = volumes::snapshots::look(input, &self.volume_base) {
-            return again_of(&snapshot?, input, node, plan, packer, failed, tick);
-        }
-        let file = File::open(input).map_err(|error| unreadable(input, &error))?;
-        if !is_image(&file) {
-            return unpack(file, input, node, plan, packer, failed, tick);
-        }
-        let image = images::open(input, &Opening::default(), &images::cache())?;
-        again_of(&image, input, node, plan, packer, failed, tick)
-    }
-}
-
-/// Packs what an image or a volume shows.
-fn again_of(
-    view: &dyn View,
-    file: &Path,
-    top: NodeId,
-    plan: &Plan<'_>,
-    packer: &mut Packer<File>,
-    failed: &dyn Fn(Error) -> Failure,
-    tick: &mut dyn FnMut(&Gathered, &Packer<File>),
-) -> Outcome<Gathered> {
-    let order = Order::default();
-    let what = Again { view, file, top, plan, order: &order, adopt: None, hot: false };
-    again(&what, packer, tick).map_err(failed)
-}
-
-fn is_image(file: &File) -> bool {
-    let mut magic = [0; MAGIC.len()];
-    std::os::unix::fs::FileExt::read_exact_at(file, &mut magic, 0).is_ok() && magic == MAGIC
+/// A cache where files come from all over what is packed: a block that was given up would be decoded for each of them
+/// again. It has half of the memory, if that leaves enough to pack with.
+pub fn cache_of(options: &mut Options) -> Arc<Cache> {
+    let mut ordered = options.clone();
+    ordered.keep_order();
+    let least = options.memory_least().max(ordered.memory_least());
+    let share = (options.memory / 2).min(options.memory.saturating_sub(least));
+    options.memory -= share;
+    Cache::new(usize::try_from(share).unwrap_or(usize::MAX))
 }

@@ -12,6 +12,7 @@ mod extract;
 mod fill;
 mod gone_back;
 mod hooks;
+mod hooks_of_all;
 mod image;
 mod in_use;
 mod licences;

@@ -57,18 +57,6 @@ pub trait Guide<W> {
     /// Told of what cannot be read, which is left out. Whether to go on.
     fn trouble(&mut self, path: &[u8], error: esker::Error) -> bool;
 
-    /// Files come in the order of these, equal ones in that of their paths; none: all in that of their paths.
-    fn order(&self, path: &[u8], ino: Ino, attr: &Attr) -> Option<Vec<u8>> {
-        let _ = (path, ino, attr);
-        None
-    }
-
-    /// Whether a file is wanted first when the image is used.
-    fn hot(&self, ino: Ino) -> bool {
-        let _ = ino;
-        false
-    }
-
     /// Told of every file, of each piece of it that came in, and of how much that was.
     fn tick(&mut self, path: &[u8], bytes: u64, packer: &Packer<W>) {
         let _ = (path, bytes, packer);
@@ -113,8 +101,23 @@ pub fn copy_into<W: Write + Seek>(
     packer: &mut Packer<W>,
     guide: &mut dyn Guide<W>,
 ) -> Result<()> {
-    Copying { from: From::View(view), packer, guide, later: Vec::new(), further: HashMap::new() }
-        .run(top)
+    Copying { from: From::View(view), packer, guide, waiting: None }.run(top)
+}
+
+/// As [`copy_into`], but for the bytes of files: each comes when it is asked for.
+///
+/// # Errors
+/// As [`copy`].
+pub fn copy_names<W: Write + Seek>(
+    view: &dyn View,
+    top: NodeId,
+    packer: &mut Packer<W>,
+    guide: &mut dyn Guide<W>,
+) -> Result<Waiting> {
+    let waiting = Some(Waiting::default());
+    let mut copying = Copying { from: From::View(view), packer, guide, waiting };
+    copying.run(top)?;
+    Ok(copying.waiting.unwrap_or_default())
 }
 
 /// Copies a tree whose blocks the packer took over: no bytes of files are looked at.
@@ -127,34 +130,95 @@ pub fn copy_adopted<W: Write + Seek>(
     guide: &mut dyn Guide<W>,
 ) -> Result<()> {
     packer.adopt(image)?;
-    Copying {
-        from: From::Adopted(image),
-        packer,
-        guide,
-        later: Vec::new(),
-        further: HashMap::new(),
-    }
-    .run(NodeId::ROOT)
+    Copying { from: From::Adopted(image), packer, guide, waiting: None }.run(NodeId::ROOT)
 }
 
 /// A file whose bytes come later.
 struct Later {
-    key: Vec<u8>,
     path: Vec<u8>,
-    /// Where to take it out again.
-    place: (NodeId, Vec<u8>),
+    dir: NodeId,
     node: NodeId,
     ino: Ino,
     size: u64,
+}
+
+/// Files of a view whose names are in the new image, and whose bytes are not.
+#[derive(Default)]
+pub struct Waiting {
+    /// In the order of their paths; none: it came.
+    files: Vec<Option<Later>>,
+    /// Where each is among them.
+    places: HashMap<Ino, usize>,
+    /// Further names of what has several.
+    further: HashMap<NodeId, Vec<(NodeId, Vec<u8>)>>,
+}
+
+impl Waiting {
+    fn push(&mut self, file: Later) {
+        self.places.insert(file.ino, self.files.len());
+        self.files.push(Some(file));
+    }
+
+    /// The bytes of a file of that view come next, unless they came before, or it was left out. With `hot` it is wanted
+    /// first when the image is used.
+    ///
+    /// # Errors
+    /// As [`copy`].
+    pub fn take<W: Write + Seek>(
+        &mut self,
+        ino: Ino,
+        hot: bool,
+        view: &dyn View,
+        packer: &mut Packer<W>,
+        guide: &mut dyn Guide<W>,
+    ) -> Result<()> {
+        let file = self.places.remove(&ino).and_then(|place| self.files[place].take());
+        file.map_or(Ok(()), |file| self.bytes(&file, hot, view, packer, guide))
+    }
+
+    /// The bytes of all that still wait.
+    ///
+    /// # Errors
+    /// As [`copy`].
+    pub fn rest<W: Write + Seek>(
+        mut self,
+        view: &dyn View,
+        packer: &mut Packer<W>,
+        guide: &mut dyn Guide<W>,
+    ) -> Result<()> {
+        let files = std::mem::take(&mut self.files);
+        let mut files = files.iter().flatten();
+        files.try_for_each(|file| self.bytes(file, false, view, packer, guide))
+    }
+
+    fn bytes<W: Write + Seek>(
+        &mut self,
+        file: &Later,
+        hot: bool,
+        view: &dyn View,
+        packer: &mut Packer<W>,
+        guide: &mut dyn Guide<W>,
+    ) -> Result<()> {
+        let mut copying = Copying { from: From::View(view), packer, guide, waiting: None };
+        let incoming = if hot { Incoming::hot() } else { Incoming::default() };
+        if let Err(error) = copying.bytes(file.node, file.ino, file.size, &file.path, incoming) {
+            copying.missed::<()>(&file.path, error)?;
+            let name = file.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            let further = self.further.remove(&file.node).unwrap_or_default();
+            for (dir, name) in further.into_iter().chain([(file.dir, name.to_vec())]) {
+                copying.packer.unlink(dir, &name)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 struct Copying<'a, W> {
     from: From<'a>,
     packer: &'a mut Packer<W>,
     guide: &'a mut dyn Guide<W>,
-    later: Vec<Later>,
-    /// Further names of files whose bytes come later.
-    further: HashMap<NodeId, Vec<(NodeId, Vec<u8>)>>,
+    /// Files whose bytes come later; none: all come at once.
+    waiting: Option<Waiting>,
 }
 
 impl<W: Write + Seek> Copying<'_, W> {
@@ -165,7 +229,7 @@ impl<W: Write + Seek> Copying<'_, W> {
         }
     }
 
-    fn run(mut self, top: NodeId) -> Result<()> {
+    fn run(&mut self, top: NodeId) -> Result<()> {
         let root = self.view().attr(Ino::ROOT)?;
         let own = meta(self.view(), Ino::ROOT, &root)?;
         if let Some(meta) = self.guide.rewrite(&[], own) {
@@ -186,8 +250,8 @@ impl<W: Write + Seek> Copying<'_, W> {
             let Some(own) = own else { continue };
             if let Some(&known) = links.get(&next.ino) {
                 self.packer.link(dir, &next.name, known)?;
-                if !self.later.is_empty() {
-                    self.further.entry(known).or_default().push((dir, next.name));
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.further.entry(known).or_default().push((dir, next.name));
                 }
                 continue;
             }
@@ -209,7 +273,7 @@ impl<W: Write + Seek> Copying<'_, W> {
                 }
             }
         }
-        self.bytes_later()
+        Ok(())
     }
 
     /// Something cannot be read: goes on without it, or ends.
@@ -229,40 +293,28 @@ impl<W: Write + Seek> Copying<'_, W> {
                 let len = self.view().read(next.ino, 0, &mut target)?;
                 self.packer.target(node, &target[..len])?;
             }
-            Kind::File => match self.guide.order(path, next.ino, &next.attr) {
-                None => self.bytes(node, next.ino, next.attr.size, path)?,
-                Some(key) => self.later.push(Later {
-                    key,
-                    path: path.to_vec(),
-                    place: (dir, next.name.clone()),
-                    node,
-                    ino: next.ino,
-                    size: next.attr.size,
-                }),
-            },
+            Kind::File => {
+                let (ino, size) = (next.ino, next.attr.size);
+                match &mut self.waiting {
+                    None => self.bytes(node, ino, size, path, Incoming::default())?,
+                    Some(waiting) => {
+                        waiting.push(Later { path: path.to_vec(), dir, node, ino, size });
+                    }
+                }
+            }
             _ => {}
         }
         Ok(node)
     }
 
-    /// The bytes of those files that had to wait for their turn.
-    fn bytes_later(&mut self) -> Result<()> {
-        let mut later = std::mem::take(&mut self.later);
-        // The order of equal ones is that in which they were met.
-        later.sort_by(|one, other| one.key.cmp(&other.key));
-        for file in later {
-            if let Err(error) = self.bytes(file.node, file.ino, file.size, &file.path) {
-                self.missed::<()>(&file.path, error)?;
-                let further = self.further.remove(&file.node).unwrap_or_default();
-                for (dir, name) in further.into_iter().chain([file.place]) {
-                    self.packer.unlink(dir, &name)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn bytes(&mut self, node: NodeId, ino: Ino, size: u64, path: &[u8]) -> Result<()> {
+    fn bytes(
+        &mut self,
+        node: NodeId,
+        ino: Ino,
+        size: u64,
+        path: &[u8],
+        mut file: Incoming,
+    ) -> Result<()> {
         self.guide.tick(path, 0, self.packer);
         let view = match self.from {
             From::View(view) => view,
@@ -272,8 +324,6 @@ impl<W: Write + Seek> Copying<'_, W> {
                 return Ok(());
             }
         };
-        let hot = self.guide.hot(ino);
-        let mut file = if hot { Incoming::hot() } else { Incoming::default() };
         let mut buffer = vec![0; CHUNK.min(usize::try_from(size).unwrap_or(CHUNK))];
         let mut at = 0;
         while let Some(run) = view.next_data(ino, at)? {

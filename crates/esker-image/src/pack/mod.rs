@@ -72,7 +72,7 @@ use esker_stone::{Codec, Setting};
 
 pub use category::Category;
 pub use explain::{Amount, CategoryUse, Choices, Left, uses};
-pub use from_view::{Guide, copy, copy_adopted, copy_into, xattrs};
+pub use from_view::{Guide, Waiting, copy, copy_adopted, copy_into, copy_names, xattrs};
 pub use incoming::Incoming;
 pub use kinds::KindUse;
 pub use own::{Own, Owns};

@@ -64,6 +64,19 @@ impl Needs {
         let threads = threads as u64;
         (self.thread + self.block) * threads + self.base * threads.min(BASES) + self.fixed
     }
+
+    /// For one thread, with the quarter for what is known of files.
+    fn least(&self) -> u64 {
+        self.with(1).div_ceil(3) * 4
+    }
+}
+
+impl Options {
+    /// The least memory with which packing begins; many files take more.
+    #[must_use]
+    pub fn memory_least(&self) -> u64 {
+        Needs::of(self).least()
+    }
 }
 
 /// How memory is shared out.
@@ -95,8 +108,7 @@ impl Share {
             let threads = (1..=most).rev().find(|&threads| needs.with(threads) <= left)?;
             Some((threads, left - needs.with(threads)))
         });
-        let needed = Error::Memory(needs.with(1).div_ceil(3) * 4);
-        let (threads, left) = ways.next().ok_or(needed)?;
+        let (threads, left) = ways.next().ok_or(Error::Memory(needs.least()))?;
         let most = (AHEAD_LEN / needs.block.max(1)).max(threads as u64);
         let spare = usize::try_from((left / needs.block.max(1)).min(most)).unwrap_or(threads);
         let taken = needs.with(threads) + needs.block * spare as u64;
