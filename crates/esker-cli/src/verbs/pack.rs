@@ -145,7 +145,7 @@ impl Pack {
             true => cache_of(&mut options),
             false => images::cache(),
         };
-        let mut root = Meta::new(Kind::Directory, 0o755);
+        let mut root = plan.rewrite(Meta::new(Kind::Directory, 0o755));
         root.mtime = plan.time.or(plan.time_max).unwrap_or_default();
         let volume_bases = &self.volume_base;
         let packing = Packing { cache, volume_bases, plan: &plan, root: &root, output: &output };

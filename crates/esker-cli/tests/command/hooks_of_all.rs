@@ -127,6 +127,7 @@ fn an_archive_that_waits_loses_nothing() {
     for (archive, more) in [
         (&all, &["--all-times"][..]),
         (&all, &["--owner", "5:6", "--chmod", "D700,F600", "--umask", "22"]),
+        (&some, &["--owner", "5:6", "--chmod", "D700"]),
         (&some, &["--time", "7"]),
     ] {
         let pack = |image: &Path, hooks: &[&str]| {

@@ -323,6 +323,12 @@ fn attributes_are_rewritten_as_asked() {
     assert!(list.lines().all(|line| line.contains("  5 ")), "{list}");
     let list = run(Some("60"), &["--time", "120", "--chmod", "D700,F400", "--umask", "077"]);
     assert!(list.contains("00:02:00 a\n") && list.contains("drwx------"), "{list}");
+    // So does a root of which nobody says anything.
+    let (image, other) = (scratch.path("x.esker"), scratch.dir("other"));
+    let words = ["pack", text(&tree), text(&other), "-o", text(&image), "--force"];
+    done(&esker([&words[..], &["--owner", "5:6", "--chmod", "D700"]].concat()));
+    let root = done(&esker(["stat", &format!("{}:/", text(&image))]));
+    assert!(root.contains("drwx------ owner 5:6"), "{root}");
 }
 
 #[test]
