@@ -21,6 +21,7 @@ mod mounts;
 mod near;
 mod options;
 mod pack;
+mod printed;
 mod profile;
 mod progress;
 mod remount;
@@ -35,12 +36,13 @@ mod volumes;
 mod wasm;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use called::Called;
-use failure::{Exit, Failure};
+use failure::{Exit, Failure, Outcome};
 use verbs::Cli;
 
 fn main() -> ExitCode {
@@ -55,7 +57,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, json, called),
     };
-    match verbs::run(cli) {
+    ended(printed::outcome(verbs::run(cli)), called)
+}
+
+fn ended(outcome: Outcome, called: Called) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => ExitCode::from(called.status(failure.exit)),
     }
@@ -65,9 +71,9 @@ fn main() -> ExitCode {
 /// machine that reads.
 fn usage(error: &clap::Error, json: bool, called: Called) -> ExitCode {
     if !error.use_stderr() {
-        // Nobody reads it: nothing to do about that.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        // Kept, if it fails.
+        let _ = write!(printed::printer(), "{error}");
+        return ended(printed::outcome(Ok(())), called);
     }
     let text = error.to_string();
     match text.strip_prefix("error: ") {

@@ -1,7 +1,7 @@
 //! `esker diff`: how two images, or two places in images, differ.
 
 use std::cmp::Ordering;
-use std::io::{self, Write as _};
+use std::io::{BufWriter, Write as _};
 
 use clap::Args;
 use esker::Kind;
@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::failure::{Exit, Failure, Outcome, shown};
 use crate::images::{self, Node, Opening, Place, PlaceParser, children};
+use crate::printed::{Printer, printer};
 
 /// Bytes that are compared at a time.
 const CHUNK: usize = 1 << 20;
@@ -104,7 +105,7 @@ struct Comparison<'a> {
     verb: &'a Diff,
     old: &'a dyn View,
     new: &'a dyn View,
-    out: io::BufWriter<io::StdoutLock<'a>>,
+    out: BufWriter<Printer>,
     differences: u64,
 }
 
@@ -186,7 +187,7 @@ impl Diff {
         let old = images::open_any(&self.old.image, &self.opening, &cache)?;
         let new = images::open_any(&self.new.image, &self.opening, &cache)?;
         let (one, other) = (images::find(&*old, &self.old)?, images::find(&*new, &self.new)?);
-        let out = io::BufWriter::new(io::stdout().lock());
+        let out = BufWriter::new(printer());
         let mut comparison = Comparison { verb: self, old: &*old, new: &*new, out, differences: 0 };
         comparison.run(one, other).map_err(|error| {
             Failure::new(Exit::Damaged, format!("cannot compare ({error})"), "`esker check` both")

@@ -1,7 +1,7 @@
 //! `esker du`: how much is in the directories of an image.
 
 use std::collections::HashSet;
-use std::io::{self, Write as _};
+use std::io::{BufWriter, Write as _};
 
 use clap::Args;
 use esker::Kind;
@@ -11,6 +11,7 @@ use serde_json::json;
 use super::look::{Look, Troubles, path_of};
 use crate::failure::{Outcome, shown};
 use crate::images::{Node, walk};
+use crate::printed::printer;
 use crate::units::size_shown;
 
 /// Tell how much is in the directories of an image.
@@ -29,7 +30,7 @@ pub struct Du {
 impl Du {
     /// Tells: bytes of files, holes not counted, each inode once.
     pub fn run(&self) -> Outcome {
-        let mut out = io::BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(printer());
         self.look.each(|image, start| {
             let mut troubles = Troubles::default();
             // Directories on the way down: path and sum. One is done when something beside it comes.

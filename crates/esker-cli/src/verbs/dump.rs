@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::failure::{Exit, Failure, Outcome, os_shown};
 use crate::images::Place;
+use crate::printed::printer;
 use crate::volumes::base::Given;
 use crate::{images, volumes};
 
@@ -79,7 +80,7 @@ impl Dump {
                 Failure::new(Exit::Usage, what, "`esker dump --help` lists what can")
             })?,
         };
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let mut out = std::io::BufWriter::new(printer());
         let done = volume.dump(what, &mut |line| {
             // Whoever closed the pipe has seen enough.
             let _ = match self.json {

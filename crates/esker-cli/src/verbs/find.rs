@@ -1,6 +1,6 @@
 //! `esker find`: files in an image by name, type and size.
 
-use std::io::{self, Write as _};
+use std::io::{BufWriter, Write as _};
 
 use clap::Args;
 use esker::store::Flow;
@@ -9,6 +9,7 @@ use super::look::{Look, Troubles, described, path_of, written};
 use crate::failure::{Outcome, shown};
 use crate::images::{Node, mode_shown, walk};
 use crate::pack::glob;
+use crate::printed::printer;
 
 /// Find files in an image.
 #[derive(Args)]
@@ -55,7 +56,7 @@ impl Find {
 
     /// Finds.
     pub fn run(&self) -> Outcome {
-        let mut out = io::BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(printer());
         self.look.each(|image, start| {
             let mut troubles = Troubles::default();
             let mut each = |node: &Node| {

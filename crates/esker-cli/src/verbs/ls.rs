@@ -1,6 +1,6 @@
 //! `esker ls`: what is in a directory of an image.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use clap::Args;
 use esker::Kind;
@@ -9,6 +9,7 @@ use esker::store::{Flow, View};
 use super::look::{Look, Troubles, described, written};
 use crate::failure::{Outcome, shown};
 use crate::images::{self, Node, mode_shown, time_shown, walk};
+use crate::printed::printer;
 
 /// List what is in a directory of an image.
 #[derive(Args)]
@@ -31,7 +32,7 @@ pub struct Ls {
 impl Ls {
     /// Lists.
     pub fn run(&self) -> Outcome {
-        let mut out = io::BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(printer());
         self.look.each(|image, start| {
             let mut troubles = Troubles::default();
             let base = start.path.len();

@@ -47,6 +47,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, Subcommand};
 
 use crate::failure::{Exit, Failure, Outcome};
+use crate::printed::printer;
 pub use mount::BY_MOUNT8;
 pub use sync::sync as handed_over;
 
@@ -216,12 +217,12 @@ pub fn say_failure(failure: &Failure) {
     say(&line.to_string());
 }
 
-/// A line on standard output; nobody need be there to read it.
+/// A line on standard output; that it could not be printed is told at the end.
 fn say(line: &str) {
     let _ = is_heard(line);
 }
 
 /// The same, and whether somebody is.
 fn is_heard(line: &str) -> bool {
-    writeln!(std::io::stdout(), "{line}").is_ok()
+    writeln!(printer(), "{line}").is_ok()
 }

@@ -8,9 +8,10 @@ use clap::Args;
 use esker::Ino;
 use esker::store::View as _;
 
-use crate::failure::{Exit, Failure, Outcome, said};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::images::{self, Node, Opening};
 use crate::pack::output::replace;
+use crate::printed::printer;
 use crate::report::{BEGINNING, Costs, page, volume};
 use crate::volumes;
 
@@ -91,9 +92,8 @@ impl Report {
         if !self.is_printed() {
             return replace("page", &self.output, page.as_bytes());
         }
-        std::io::stdout().write_all(page.as_bytes()).map_err(|error| {
-            let what = format!("cannot write the page ({})", said(&error));
-            Failure::at(Exit::Failed, &what, &self.output, "write it elsewhere with -o")
-        })
+        // Kept, if it fails.
+        let _ = printer().write_all(page.as_bytes());
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! `esker stat`: all that is known of files in an image.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use clap::Args;
 use esker::attr::device_parts;
@@ -11,6 +11,7 @@ use serde_json::json;
 use super::look::{Look, Troubles, described, path_of};
 use crate::failure::{Outcome, shown};
 use crate::images::{kind_shown, mode_shown, time_shown};
+use crate::printed::printer;
 use crate::units::size_shown;
 
 /// Tell all that is known of files in an image.
@@ -23,7 +24,7 @@ pub struct Stat {
 impl Stat {
     /// Tells.
     pub fn run(&self) -> Outcome {
-        let mut out = io::stdout().lock();
+        let mut out = printer();
         self.look.each_itself(|image, node| {
             let attr = &node.attr;
             let mut names = Vec::new();

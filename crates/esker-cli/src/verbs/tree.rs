@@ -1,6 +1,6 @@
 //! `esker tree`: the tree of an image, drawn.
 
-use std::io::{self, Write as _};
+use std::io::{BufWriter, Write as _};
 
 use clap::Args;
 use esker::Kind;
@@ -9,6 +9,7 @@ use esker::store::Flow;
 use super::look::{Look, Troubles, described, path_of, written};
 use crate::failure::{Outcome, shown};
 use crate::images::{Node, walk};
+use crate::printed::printer;
 
 /// Draw the tree of an image.
 #[derive(Args)]
@@ -23,7 +24,7 @@ pub struct Tree {
 impl Tree {
     /// Draws.
     pub fn run(&self) -> Outcome {
-        let mut out = io::BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(printer());
         self.look.each(|image, start| {
             let mut troubles = Troubles::default();
             let mut each = |node: &Node| {

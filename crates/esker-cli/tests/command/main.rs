@@ -20,6 +20,7 @@ mod life;
 mod mount_point;
 mod overlay;
 mod pack_killed;
+mod printed;
 mod readme;
 mod remount;
 mod repack;
