@@ -12,7 +12,7 @@ pub enum BadSize {
 }
 
 /// What a process maps anyway: its code, stacks, and what the allocator sets aside.
-const OWN_MAX: u64 = 64 << 20;
+pub const OWN_MAX: u64 = 64 << 20;
 
 /// Bytes from `512`, `64K`, `2G` (powers of 1024, either case) or `25%` of `ram`.
 pub fn parse_size(text: &str, ram: u64) -> Result<u64, BadSize> {
@@ -60,11 +60,17 @@ pub fn ram() -> u64 {
     total.saturating_mul(unit.max(1))
 }
 
-/// How many bytes this process may still map beside its own, as far as that is bounded (`ulimit -v`).
+/// How many bytes this process may map, as far as that is bounded (`ulimit -v`).
+pub fn map_limit() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::As).current.unwrap_or(u64::MAX)
+}
+
+/// The same beside its own.
 pub fn mappable() -> u64 {
-    rustix::process::getrlimit(rustix::process::Resource::As)
-        .current
-        .map_or(u64::MAX, |limit| limit.saturating_sub(OWN_MAX))
+    match map_limit() {
+        u64::MAX => u64::MAX,
+        limit => limit.saturating_sub(OWN_MAX),
+    }
 }
 
 /// A size for a person: `512 B`, `1.5 MiB`.

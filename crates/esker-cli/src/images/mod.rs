@@ -22,7 +22,7 @@ use esker_stone::root::Base;
 use esker_stone::{Damage, Error, Hash, Rest, Start, hex};
 
 use crate::failure::{Exit, Failure, Outcome, path_shown, shown};
-use crate::units::ram;
+use crate::units::{OWN_MAX, map_limit, ram, size_shown};
 use crate::volumes;
 
 pub use walk::{Node, children, walk};
@@ -32,6 +32,12 @@ const LINKS_MAX: usize = 40;
 
 /// Bytes that the verbs keep of what they decoded.
 pub const CACHE_LEN: usize = 256 << 20;
+/// The part of the memory that may be mapped which that is at most.
+const PART_KEPT: u64 = 2;
+/// Blocks whose length decoding one takes: its stored bytes, what the codec remembers, and the plain ones.
+const BLOCKS_DECODED: u64 = 3;
+/// Memory that everything else takes while files are read, in about.
+const SMALL: u64 = 16 << 20;
 
 /// A place in an image, as in `x.esker:/usr/bin`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -291,15 +297,34 @@ fn image_name(file: &Path) -> Outcome<Hash> {
     Ok(rest.superblock().image_name())
 }
 
+/// How something is opened.
+pub type Open = fn(&Path, &Opening, &Arc<Cache>) -> Outcome<Box<dyn View>>;
+
 /// Opens whatever can be looked into: an image, or a volume that nobody writes.
 pub fn open_any(path: &Path, opening: &Opening, cache: &Arc<Cache>) -> Outcome<Box<dyn View>> {
+    open_if(path, opening, cache, |_, _| Ok(()))
+}
+
+/// The same for who reads files of it.
+pub fn open_to_read(path: &Path, opening: &Opening, cache: &Arc<Cache>) -> Outcome<Box<dyn View>> {
+    open_if(path, opening, cache, has_room)
+}
+
+fn open_if(
+    path: &Path,
+    opening: &Opening,
+    cache: &Arc<Cache>,
+    fits: fn(&Path, &Image) -> Outcome,
+) -> Outcome<Box<dyn View>> {
     if volumes::is_volume(path) {
         return Ok(Box::new(volumes::look_over(path, &opening.bases)?));
     }
     if let Some(snapshot) = volumes::snapshots::look(path, &opening.bases) {
         return Ok(Box::new(snapshot?));
     }
-    Ok(Box::new(open(path, opening, cache)?))
+    let image = open(path, opening, cache)?;
+    fits(path, &image)?;
+    Ok(Box::new(image))
 }
 
 /// What a path in an image leads to, whatever links there are on the way.
@@ -397,7 +422,30 @@ pub fn thing_shown(thing: &Thing) -> String {
 
 /// A cache for verbs.
 pub fn cache() -> Arc<Cache> {
-    Cache::new(CACHE_LEN)
+    Cache::new(kept(CACHE_LEN))
+}
+
+/// What is kept of so many bytes where no more than a part of the memory may be mapped.
+fn kept(len: usize) -> usize {
+    len.min(usize::try_from(map_limit() / PART_KEPT).unwrap_or(usize::MAX))
+}
+
+/// Refuses to read files of an image whose blocks are too long to be decoded in the memory that may be had.
+pub fn has_room(path: &Path, image: &Image) -> Outcome {
+    let longest = |image: &Image| image.root().statistics.block_len;
+    let bases = image.bases().iter().map(|base| longest(base));
+    let decoding = bases.fold(longest(image), u64::max).saturating_mul(BLOCKS_DECODED);
+    let needed = decoding.saturating_add(kept(CACHE_LEN) as u64 + SMALL);
+    let mut room = Vec::<u8>::new();
+    let held = room.try_reserve_exact(usize::try_from(needed).unwrap_or(usize::MAX));
+    // Otherwise it might never be asked for.
+    std::hint::black_box(&room);
+    held.map_err(|_| {
+        // Half of what is allowed is for the cache.
+        let all = size_shown(decoding.saturating_add(OWN_MAX).saturating_mul(2));
+        let what = format!("too little memory to read what is in the image: {all} are needed");
+        Failure::at(Exit::Failed, &what, path, "allow as much with `ulimit -v`")
+    })
 }
 
 /// A cache for verbs that read all files in the order of their names, which is not that of the blocks: those of the
@@ -405,7 +453,7 @@ pub fn cache() -> Arc<Cache> {
 pub fn cache_for_all() -> Arc<Cache> {
     const PART_OF_RAM: u64 = 8;
     let part = usize::try_from(ram() / PART_OF_RAM).unwrap_or(usize::MAX);
-    Cache::new(part.max(CACHE_LEN))
+    Cache::new(kept(part.max(CACHE_LEN)))
 }
 
 /// `-rwxr-xr-x` and the like.

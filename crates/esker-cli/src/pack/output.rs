@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::ending::{AtSignal, at_signal};
 use crate::failure::{Exit, Failure, Outcome, said};
-use crate::units::size_shown;
+use crate::units::{OWN_MAX, size_shown};
 
 /// How old a temporary name is before it is taken away: who made it has a lock on it by then.
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
@@ -30,8 +30,11 @@ pub fn failure(error: Error, output: &Output) -> Failure {
         Error::Memory(needed) => Failure::new(
             Exit::Usage,
             format!("too little memory allowed: at least {} are needed", size_shown(needed)),
-            "give more with --memory and `ulimit -v`; a smaller --block-size or a lower --level \
-             takes less",
+            &format!(
+                "give as much with --memory, and {} more than that with `ulimit -v`, for esker \
+                 itself; a smaller --block-size or a lower --level takes less",
+                size_shown(OWN_MAX)
+            ),
         ),
         Error::Image(error) => Failure::new(
             if matches!(error, esker_stone::Error::Damaged(_)) {

@@ -20,7 +20,7 @@ impl Cat {
     /// Prints.
     pub fn run(&self) -> Outcome {
         let mut out = printer();
-        self.look.each(|image, node| {
+        self.look.each_read(|image, node| {
             let failed = |error: esker::Error| {
                 let exit = if error == esker::Error::Io { Exit::Damaged } else { Exit::Failed };
                 Failure::new(exit, format!("{}: {error}", shown(path_of(&node))), "")

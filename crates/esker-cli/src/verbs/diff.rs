@@ -184,8 +184,8 @@ impl Diff {
     /// Compares.
     pub fn run(&self) -> Outcome {
         let cache = images::cache_for_all();
-        let old = images::open_any(&self.old.image, &self.opening, &cache)?;
-        let new = images::open_any(&self.new.image, &self.opening, &cache)?;
+        let old = images::open_to_read(&self.old.image, &self.opening, &cache)?;
+        let new = images::open_to_read(&self.new.image, &self.opening, &cache)?;
         let (one, other) = (images::find(&*old, &self.old)?, images::find(&*new, &self.new)?);
         let out = BufWriter::new(printer());
         let mut comparison = Comparison { verb: self, old: &*old, new: &*new, out, differences: 0 };

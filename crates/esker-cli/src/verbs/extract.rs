@@ -158,8 +158,12 @@ impl Extract {
         let cache = images::cache_for_all();
         let path = &self.place.image;
         let image: Box<dyn View> = match self.salvage && !is_volume(path) {
-            true => Box::new(images::open_damaged(path, &self.opening, &cache)?),
-            false => images::open_any(path, &self.opening, &cache)?,
+            true => {
+                let image = images::open_damaged(path, &self.opening, &cache)?;
+                images::has_room(path, &image)?;
+                Box::new(image)
+            }
+            false => images::open_to_read(path, &self.opening, &cache)?,
         };
         let image = &*image;
         let start = images::find(image, &self.place)?;

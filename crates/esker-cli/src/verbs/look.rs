@@ -12,7 +12,7 @@ use esker::store::{Flow, View};
 use serde_json::{Value, json};
 
 use crate::failure::{Exit, Failure, Outcome, shown};
-use crate::images::{self, Node, Opening, Place, PlaceParser, kind_shown};
+use crate::images::{self, Node, Open, Opening, Place, PlaceParser, kind_shown};
 
 /// Bytes that are moved at a time.
 pub const CHUNK: usize = 1 << 20;
@@ -58,23 +58,29 @@ pub fn written(done: io::Result<()>) -> Flow {
 impl Look {
     /// Calls `look` for what each place leads to; of several, a failure does not stop the others.
     pub fn each(&self, look: impl FnMut(&dyn View, Node) -> Outcome) -> Outcome {
-        self.each_by(images::find, look)
+        self.each_by(images::open_any, images::find, look)
+    }
+
+    /// The same for who reads files.
+    pub fn each_read(&self, look: impl FnMut(&dyn View, Node) -> Outcome) -> Outcome {
+        self.each_by(images::open_to_read, images::find, look)
     }
 
     /// The same for what has the names, also where these are symbolic links.
     pub fn each_itself(&self, look: impl FnMut(&dyn View, Node) -> Outcome) -> Outcome {
-        self.each_by(images::find_itself, look)
+        self.each_by(images::open_any, images::find_itself, look)
     }
 
     fn each_by(
         &self,
+        open: Open,
         find: fn(&dyn View, &Place) -> Outcome<Node>,
         mut look: impl FnMut(&dyn View, Node) -> Outcome,
     ) -> Outcome {
         let cache = images::cache();
         let mut first = Ok(());
         for place in &self.places {
-            let looked = images::open_any(&place.image, &self.opening, &cache)
+            let looked = open(&place.image, &self.opening, &cache)
                 .and_then(|image| find(&*image, place).and_then(|node| look(&*image, node)));
             match looked {
                 Err(failure) if self.places.len() > 1 => {

@@ -83,6 +83,12 @@ pub struct Repack {
     pub json: bool,
 }
 
+/// Blocks are copied, and only pages are compressed: that takes the memory of no level.
+fn copying(options: Options) -> Options {
+    let Options { pages, page_len, times, memory, notes, .. } = options;
+    Options { pages, page_len, times, notes, ..Options::level(0, 1, memory) }
+}
+
 impl Repack {
     /// Packs.
     pub fn run(&self) -> Outcome {
@@ -104,6 +110,7 @@ impl Repack {
         lists.into_iter().try_for_each(|list| super::spare(list, &self.output))?;
         if self.metadata_only {
             take_over(&mut options, &image.root().notes);
+            options = copying(options);
         }
         let (notes, leans) = (options.notes.clone(), !image.bases().is_empty());
         let (gathered, packed) = self.pack(image, cache, options, &output)?;

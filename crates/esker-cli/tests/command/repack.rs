@@ -302,6 +302,32 @@ fn memory_is_bounded_by_what_the_shell_allows() {
     }
 }
 
+/// Reading and copying take what blocks take, and not what packing them took; with less it is said how much.
+#[test]
+fn memory_is_bounded_where_images_are_read() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    fs::write(tree.join("long"), noise(7, 30 << 20)).unwrap();
+    let (copy, again, out) = (scratch.path("c.esker"), scratch.path("d.esker"), scratch.path("o"));
+    done(&esker(["pack", text(&tree), "-o", text(&image), "-l", "9"]));
+    let within = |limit: u32, line: &str| {
+        let line = format!("ulimit -c 0; ulimit -v {limit}; \"$0\" {line}");
+        let words = ["-c", &line, ESKER, text(&image), text(&copy), text(&out)];
+        Command::new("bash").args(words).output().unwrap()
+    };
+    for line in ["extract $1 -o $3", "extract $1 --salvage -o $3", "diff $1 $1", "cat $1:/long"] {
+        let told = within(50_000, line);
+        assert_eq!(told.status.code(), Some(1), "{line}: {}", errors(&told));
+        let words = "too little memory to read what is in the image: ";
+        assert!(errors(&told).contains(words), "{line}: {}", errors(&told));
+    }
+    done(&within(50_000, "ls $1"));
+    done(&within(300_000, "diff $1 $1"));
+    done(&within(150_000, "repack $1 -o $2 --metadata-only"));
+    done(&esker(["repack", text(&image), "-o", text(&again), "--metadata-only"]));
+    assert!(fs::read(&copy).unwrap() == fs::read(&again).unwrap());
+}
+
 #[test]
 fn attributes_are_rewritten_as_asked() {
     let scratch = Scratch::new();
