@@ -275,7 +275,7 @@ impl Copier<'_> {
                 return true;
             }
         };
-        let shown = crate::failure::shown(if path.is_empty() { b"/" } else { path });
+        let shown = super::inner_shown(path);
         self.done.troubles.push(format!("{shown}: {why}"));
         stop
     }

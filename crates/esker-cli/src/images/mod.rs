@@ -350,6 +350,11 @@ fn find_by(image: &dyn View, place: &Place, through_last: bool) -> Outcome<Node>
     Ok(Node { path, ..found })
 }
 
+/// A path in an image for a person: that of the root is none.
+pub fn inner_shown(path: &[u8]) -> String {
+    shown(if path.is_empty() { b"/" } else { path })
+}
+
 /// What has exactly this path, which has no `/` in front: no link is followed.
 pub fn exactly(image: &dyn View, path: &[u8]) -> esker::Result<(Ino, Kind)> {
     path.split(|&byte| byte == b'/').try_fold((Ino::ROOT, Kind::Directory), |(dir, _), name| {

@@ -9,7 +9,7 @@ use esker::store::View;
 use esker_image::pack::xattrs;
 use serde_json::json;
 
-use crate::failure::{Exit, Failure, Outcome, shown};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::images::{self, Node, Opening, Place, PlaceParser, children};
 use crate::printed::{Printer, printer};
 
@@ -112,7 +112,7 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     fn tell(&mut self, path: &[u8], change: Change) {
         self.differences += 1;
-        let path = shown(if path.is_empty() { b"/" } else { path });
+        let path = images::inner_shown(path);
         // Nobody need be there to read it.
         let _ = match self.verb.json {
             true => {

@@ -11,7 +11,7 @@ use esker::store::{Flow, View};
 use serde_json::json;
 
 use super::say;
-use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
+use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::images::archive::{self, Choice, Cpio, Form, Stop, Tar, Zip};
 use crate::images::copy::{Done, How, copy};
 use crate::images::limits::{Limiting, Limits};
@@ -276,7 +276,7 @@ impl Extract {
                 Stop::Output(error) => said(&error),
                 Stop::Broken => "cannot be read to its end".to_owned(),
             };
-            done.troubles.push(format!("{}: {why}", shown(&path)));
+            done.troubles.push(format!("{}: {why}", images::inner_shown(&path)));
         }
         Ok(done)
     }

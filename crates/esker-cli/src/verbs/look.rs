@@ -38,7 +38,7 @@ impl Troubles {
     /// Tells.
     pub fn tell(&mut self, path: &[u8], error: esker::Error) {
         self.0 += 1;
-        eprintln!("esker: {}: {error}", shown(if path.is_empty() { b"/" } else { path }));
+        eprintln!("esker: {}: {error}", images::inner_shown(path));
     }
 
     /// Whether there were any.

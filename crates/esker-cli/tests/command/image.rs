@@ -296,6 +296,8 @@ fn of_what_is_cut_short_is_told_what_is_left() {
         let has_some = fs::read_dir(&out).is_ok_and(|mut names| names.next().is_some());
         let said = errors(&told);
         assert!(said.contains("cut short"), "{cut}: {said}");
+        let tar = errors(&esker(["extract", text(&file), "--tar", "-", "--salvage"]));
+        assert!(!tar.contains(": : "), "{cut}: what is lost has a path: {tar}");
         let (left, none) = ("--salvage` tries what is left", "nothing can be saved from this");
         let right = if has_some { left } else { none };
         assert!(said.contains(right), "{cut}: {said} {}", errors(&salvaged));
