@@ -3,11 +3,11 @@
 //! Above: `page`. Below: `esker-image`, `parts`. Invariant: what is told adds up to the stored bytes of all blocks, but
 //! for those of which no file names a byte.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use esker::store::Flow;
 use esker::{Ino, Kind};
-use esker_image::Image;
+use esker_image::{Image, Thing};
 use esker_stone::recipe::Ingredient;
 use esker_stone::rows::blocks::{BlockRow, ORIGIN_SEGMENT_MASK};
 use esker_stone::rows::extents::{BlockName, Piece};
@@ -15,7 +15,7 @@ use esker_stone::superblock::DATA;
 use esker_stone::{Codec, Hash, Recipe, Result, hash};
 
 use super::parts::{Parts, Stretch, zeros};
-use crate::images::{Node, walk};
+use crate::images::{Node, inner_shown, thing_shown, walk};
 
 /// A file.
 pub struct File {
@@ -71,7 +71,7 @@ impl Costs {
             troubles.push((node.path.clone(), error.to_string()));
         });
         troubles.extend(wrong);
-        let parts = shared(image, &rows, &found);
+        let (parts, lost) = shared(image, &rows, &found);
         let cost = |piece: &Piece| {
             let (slot, stretch) = own_stretch(piece)?;
             Some(parts.get(slot)?.part(stretch))
@@ -82,12 +82,13 @@ impl Costs {
             path: found.path,
             size: found.size,
         };
-        let told =
-            |(path, why): (Vec<u8>, String)| format!("{}: {why}", crate::failure::shown(&path));
+        let told = |(path, why): (Vec<u8>, String)| format!("{}: {why}", inner_shown(&path));
+        let in_block = |(slot, why)| format!("{}: {why}", thing_shown(&Thing::Block(name(slot))));
+        let troubles = troubles.into_iter().map(told);
         Ok(Self {
             files: found.into_iter().map(priced).collect(),
             rows,
-            troubles: troubles.into_iter().map(told).collect(),
+            troubles: troubles.chain(lost.into_iter().map(in_block)).collect(),
         })
     }
 
@@ -144,12 +145,25 @@ fn pieces(image: &Image, ino: Ino, size: u64) -> Result<Vec<Piece>> {
     Ok(all)
 }
 
+/// Blocks that could not be read, by their slots, and why.
+type Lost = BTreeMap<usize, String>;
+
 /// For each block that is made: the slots and stretches of its text.
-fn ingredients(image: &Image, rows: &[BlockRow]) -> HashMap<usize, Vec<(usize, Stretch)>> {
+fn ingredients(
+    image: &Image,
+    rows: &[BlockRow],
+    lost: &mut Lost,
+) -> HashMap<usize, Vec<(usize, Stretch)>> {
     let made = rows.iter().enumerate().filter(|(_, row)| row.recipe > 0);
     made.map(|(slot, row)| {
-        let recipe = image.rest().recipe(name(slot), row).unwrap_or_default();
-        let text = Recipe::parse(&recipe).map_or_else(|_| Vec::new(), |recipe| recipe.text);
+        let recipe = image.rest().recipe(name(slot), row);
+        let text = match recipe.and_then(|recipe| Ok(Recipe::parse(&recipe)?.text)) {
+            Ok(text) => text,
+            Err(error) => {
+                lost.insert(slot, error.to_string());
+                Vec::new()
+            }
+        };
         let stretch = |part: &Ingredient| {
             let from = u64::from(part.offset);
             (part.slot as usize, (from, from + u64::from(part.len)))
@@ -164,14 +178,15 @@ fn name(slot: usize) -> BlockName {
 }
 
 /// Shares out what all blocks cost. What is made of text costs what that does, too.
-fn shared(image: &Image, rows: &[BlockRow], files: &[Found]) -> Vec<Parts> {
-    let made = ingredients(image, rows);
+fn shared(image: &Image, rows: &[BlockRow], files: &[Found]) -> (Vec<Parts>, Lost) {
+    let mut lost = Lost::new();
+    let made = ingredients(image, rows, &mut lost);
     let mut named: Vec<Vec<Stretch>> = vec![Vec::new(); rows.len()];
     let pieces = files.iter().flat_map(|file| &file.pieces).filter_map(own_stretch);
     for (slot, stretch) in pieces.chain(made.values().flatten().copied()) {
         named.get_mut(slot).into_iter().for_each(|own| own.push(stretch));
     }
-    let (mut parts, mut blanks) = (Vec::<Parts>::new(), Blanks { image, rows, base: None });
+    let (mut parts, mut blanks) = (Vec::<Parts>::new(), Blanks { image, rows, base: None, lost });
     for (slot, row) in rows.iter().enumerate() {
         // Text lies in blocks before.
         let text = made.get(&slot).into_iter().flatten();
@@ -179,7 +194,7 @@ fn shared(image: &Image, rows: &[BlockRow], files: &[Found]) -> Vec<Parts> {
         let cost = f64::from(row.stored) + text.sum::<f64>();
         parts.push(Parts::of(cost, &named[slot], &blanks.of(slot)));
     }
-    parts
+    (parts, blanks.lost)
 }
 
 /// Looks for zeros in blocks.
@@ -188,6 +203,8 @@ struct Blanks<'a> {
     rows: &'a [BlockRow],
     /// The last base that was decoded.
     base: Option<(BlockName, Vec<u8>)>,
+    /// What could not be.
+    lost: Lost,
 }
 
 impl Blanks<'_> {
@@ -209,9 +226,15 @@ impl Blanks<'_> {
             && self.base.as_ref().is_none_or(|(known, _)| *known != base)
         {
             let row = self.rows.get(base.slot as usize).filter(|_| base.segment == DATA)?;
-            self.base = Some((base, rest.block(base, row, &[]).ok()?));
+            let plain = self.read(base.slot as usize, rest.block(base, row, &[]))?;
+            self.base = Some((base, plain));
         }
         let base = self.base.as_ref().filter(|_| row.base.is_some());
-        rest.block(name(slot), row, base.map_or(&[], |(_, plain)| plain)).ok()
+        let plain = rest.block(name(slot), row, base.map_or(&[], |(_, plain)| plain));
+        self.read(slot, plain)
+    }
+
+    fn read(&mut self, slot: usize, plain: Result<Vec<u8>>) -> Option<Vec<u8>> {
+        plain.map_err(|error| self.lost.insert(slot, error.to_string())).ok()
     }
 }

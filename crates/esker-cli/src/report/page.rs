@@ -26,7 +26,8 @@ pub fn page(name: &str, image: &Image, costs: &Costs) -> String {
     let mut text = head(name);
     text += &summary(image, costs);
     let size = |file: &File| file.size as f64;
-    text += &map("before", "Before: bytes of files, by directory", costs, size);
+    text +=
+        &map("before", "Before: lengths of files under all their names, by directory", costs, size);
     text += &map("after", "After: stored bytes, by directory", costs, |file| file.stored);
     text += &categories(costs);
     text += &blocks(costs);
@@ -57,7 +58,7 @@ fn summary(image: &Image, costs: &Costs) -> String {
     let lines = [
         ("name", hex(&image.name())),
         ("files", format!("{} in {} directories", own.files, own.directories)),
-        ("bytes of files", size_shown(own.file_bytes)),
+        ("bytes of files", format!("{}, without holes", size_shown(own.file_bytes))),
         ("bytes of blocks", size_shown(own.block_bytes)),
         ("image", size_shown(block.size)),
         ("of that blocks", size_shown(stored)),

@@ -78,6 +78,25 @@ fn the_page_tells_of_everything_and_asks_nobody() {
     assert_eq!(failed.status.code(), Some(1), "{}", errors(&failed));
 }
 
+/// What could not be read while the page was made is told on it and beside it.
+#[test]
+fn damage_that_is_met_is_told() {
+    let scratch = Scratch::new();
+    let (page, html) = report(&scratch);
+    assert!(!html.contains("What could not be read"));
+    let image = scratch.path("x.esker");
+    let mut bytes = fs::read(&image).unwrap();
+    let data = u64::from_le_bytes(bytes[64..72].try_into().unwrap()) as usize;
+    bytes[512 + data / 2] ^= 1;
+    fs::write(&image, bytes).unwrap();
+    let told = esker(["report", text(&image), "-o", text(&page)]);
+    assert_eq!(told.status.code(), Some(6), "{}", errors(&told));
+    assert!(errors(&told).starts_with("esker: block "), "{}", errors(&told));
+    let html = fs::read_to_string(&page).unwrap();
+    let (_, lost) = html.split_once("What could not be read").unwrap();
+    assert!(lost.contains(errors(&told).strip_prefix("esker: ").unwrap().trim_end()), "{lost}");
+}
+
 /// What a page says between two marks.
 fn between<'a>(html: &'a str, before: &str, behind: &str) -> &'a str {
     let (_, rest) = html.split_once(before).unwrap();
