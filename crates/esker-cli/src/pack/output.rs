@@ -5,10 +5,10 @@
 //! signals; only kill -9 leaves that one behind, or the one that a file has for a moment before it replaces another.
 //! Whoever writes a file there next takes such names away: who still needs one holds a lock on it.
 
-use std::fs::File;
+use std::fs::{File, Metadata, Permissions};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ fn hold(file: &File) -> bool {
 fn tidy(folder: &Path) {
     let Ok(names) = folder.read_dir() else { return };
     for entry in names.flatten().filter(|entry| is_temporary(&entry.file_name())) {
-        let of = entry.metadata().ok().filter(std::fs::Metadata::is_file);
+        let of = entry.metadata().ok().filter(Metadata::is_file);
         let age = of.and_then(|of| of.modified().ok()?.elapsed().ok());
         let is_old = age.is_some_and(|age| age > LEFT_BEHIND);
         if is_old && File::open(entry.path()).is_ok_and(|file| hold(&file)) {
@@ -157,6 +157,20 @@ fn nameless(folder: &Path) -> Result<File, Errno> {
     rustix::fs::open(folder, flags, Mode::from_bits_truncate(0o666)).map(File::from)
 }
 
+/// Lets a file have the permissions of the one whose place it takes, before there is anything in it; owner and group
+/// as far as that is allowed.
+fn succeed(file: &File, old: &Metadata) -> io::Result<()> {
+    // One that may not be given away may still be given to a group.
+    let _ = fchown(file, None, Some(old.gid()));
+    let _ = fchown(file, Some(old.uid()), None);
+    let bits = old.mode() & 0o777;
+    // Not every file system knows how.
+    if file.metadata()?.mode() & 0o777 == bits {
+        return Ok(());
+    }
+    file.set_permissions(Permissions::from_mode(bits))
+}
+
 impl Output {
     /// A new image that will be `path`.
     pub fn new(path: &Path, force: bool) -> Outcome<Self> {
@@ -173,12 +187,13 @@ impl Output {
         if path.file_name().is_none() {
             return Err(Failure::at(Exit::Usage, "no name for a file", path, "name one"));
         }
-        match path.symlink_metadata() {
-            Ok(meta) if !meta.is_file() => {
+        let old = path.symlink_metadata().ok();
+        match &old {
+            Some(meta) if !meta.is_file() => {
                 let what = "something that is no file is there already";
                 return Err(Failure::at(Exit::Usage, what, path, "choose another name"));
             }
-            Ok(_) if !force => return Err(exists(path)),
+            Some(_) if !force => return Err(exists(path)),
             _ => {}
         }
         let folder = match path.parent() {
@@ -199,6 +214,9 @@ impl Output {
         };
         let remove = |name: PathBuf| at_signal(move || drop(std::fs::remove_file(name)));
         let ending = name.clone().map(remove);
+        if let Some(old) = old {
+            succeed(&file, &old).map_err(|error| refused(kind, path, &error))?;
+        }
         Ok(Self { kind, file, path: path.to_owned(), folder, force, name, _ending: ending })
     }
 

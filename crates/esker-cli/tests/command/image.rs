@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use crate::common::picture::picture;
 use crate::common::rich::rich_tree;
-use crate::common::{ESKER, Scratch, can_mount, done, errors, esker, refused, text};
+use crate::common::{
+    ESKER, Scratch, can_mount, can_switch_user, done, errors, esker, refused, text,
+};
 use esker_stone::Superblock;
 
 /// Packs, quickly.
@@ -210,6 +212,31 @@ fn what_cannot_be_packed_is_refused_by_name() {
     done(&run(&[text(&tree), "-o", text(&image), "--force"]));
     let left: Vec<_> = fs::read_dir(scratch.path("")).unwrap().collect();
     assert_eq!(left.len(), 2, "{left:?}");
+}
+
+/// What takes the place of a file is for those whom that was for.
+#[test]
+fn permissions_of_what_is_replaced_stay() {
+    let scratch = Scratch::new();
+    let tree = small_tree(&scratch);
+    let [image, copy, page, tar] = ["x.esker", "y.esker", "x.html", "x.tar"].map(|name| {
+        let path = scratch.file(name, b"");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        if can_switch_user() {
+            std::os::unix::fs::chown(&path, Some(7), Some(8)).unwrap();
+        }
+        path
+    });
+    done(&esker(["pack", text(&tree), "-o", text(&image), "--force"]));
+    done(&esker(["repack", text(&image), "-o", text(&copy), "--force"]));
+    done(&esker(["report", text(&image), "-o", text(&page)]));
+    done(&esker(["extract", text(&image), "--tar", text(&tar), "--force"]));
+    for path in [image, copy, page, tar] {
+        let meta = path.metadata().unwrap();
+        assert!(meta.len() > 0);
+        assert_eq!(meta.mode() & 0o777, 0o640, "{}", path.display());
+        assert!(!can_switch_user() || (meta.uid(), meta.gid()) == (7, 8), "{}", path.display());
+    }
 }
 
 #[test]
