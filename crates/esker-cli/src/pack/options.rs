@@ -78,9 +78,9 @@ pub struct Making {
     #[arg(long, value_name = "true|false")]
     pictures: Option<bool>,
     /// Treat one kind of data in its own way, as in text:codec=xz:9,block=16M or usual:order=path; any number of them.
-    /// Keys: codec=CODEC[:LEVEL] as in --codec, block=SIZE (64K and more), order=path (as it comes) or order=alike (like
-    /// beside like, as the level has it). Kinds: usual, packed (what is compressed already), sound, hot, text, streams
-    /// (what is in those that are unpacked), code
+    /// Keys: codec=CODEC[:LEVEL] as in --codec, block=SIZE (64K and more), order=path (as it comes) or order=alike
+    /// (like beside like, as the level has it). Kinds: usual, packed (what is compressed already), sound, hot, text,
+    /// streams (what is in those that are unpacked), code
     #[arg(long, value_name = "KIND:KEY=VALUE[,...]")]
     category: Vec<String>,
 }
