@@ -19,6 +19,11 @@ pub fn framed(title: &str, height: f64, inner: &str) -> String {
     )
 }
 
+/// Whether a text is such a picture, of now or of an earlier version.
+pub fn is_one(text: &str) -> bool {
+    text.starts_with("<svg ") && text.contains("<style>text{font:12px system-ui,")
+}
+
 /// From the power of ten below the least to the one above the most, of what is more than nothing.
 pub fn decades(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let least = values.clone().fold(f64::MAX, f64::min);

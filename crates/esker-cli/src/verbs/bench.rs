@@ -1,5 +1,6 @@
 //! `esker bench`: how fast is it, beside what else there is?
 
+use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -11,6 +12,7 @@ use super::bench_flash::BenchFlash;
 use super::bench_pack::BenchPack;
 use super::bench_volume::BenchVolume;
 use super::say;
+use crate::bench::picture::is_one;
 use crate::bench::report::{self, Report};
 use crate::bench::section::Section;
 use crate::bench::spec::Spec;
@@ -304,6 +306,19 @@ impl Bench {
 pub fn aside<T: Send>(work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
     let panicked = |_| Err(Failure::new(Exit::Failed, "the benchmark panicked", ""));
     thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(panicked))
+}
+
+/// A picture takes the place of another one, and of no other file that holds something.
+pub fn spare_others(path: Option<&Path>) -> Outcome {
+    let Some(path) = path.filter(|path| path.metadata().is_ok_and(|meta| meta.is_file())) else {
+        return Ok(());
+    };
+    let text = read_to_string(path).unwrap_or_else(|_| "not of ours".to_owned());
+    if text.is_empty() || is_one(&text) {
+        return Ok(());
+    }
+    let what = "the file exists already, and is no picture of esker bench";
+    Err(Failure::at(Exit::Usage, what, path, "name another file, or remove it"))
 }
 
 /// Writes a picture, if one is wanted.

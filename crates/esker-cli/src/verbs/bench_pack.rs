@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::bench::{Bar, aside, drawn};
+use super::bench::{Bar, aside, drawn, spare_others};
 use super::say;
 use crate::bench::packing::{self, Given, Plan, Report, Subject, curve, table};
 use crate::bench::section::Section;
@@ -79,6 +79,7 @@ impl BenchPack {
     /// Measures and prints.
     pub fn run(&self) -> Outcome {
         let plan = self.plan()?;
+        spare_others(self.svg.as_deref())?;
         let named = self.markdown.as_deref().zip(self.title.as_deref());
         let section = named.map(|(path, title)| Section::new(path, title)).transpose()?;
         let mut bar = Bar::new();

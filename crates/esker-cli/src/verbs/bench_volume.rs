@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::bench::{Bar, aside, drawn};
+use super::bench::{Bar, aside, drawn, spare_others};
 use super::say;
 use crate::bench::section::Section;
 use crate::bench::storing::{self, Data, Plan, Report, Subject, Work, dots, table};
@@ -99,6 +99,7 @@ impl BenchVolume {
     /// Measures and prints.
     pub fn run(&self) -> Outcome {
         let plan = self.plan()?;
+        spare_others(self.svg.as_deref())?;
         let named = self.markdown.as_deref().zip(self.title.as_deref());
         let section = named.map(|(path, title)| Section::new(path, title)).transpose()?;
         let mut bar = Bar::new();

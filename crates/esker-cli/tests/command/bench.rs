@@ -443,6 +443,21 @@ fn what_cannot_be_packed_is_told() {
     ] {
         assert_eq!(pack(words).status.code(), Some(2), "{words:?}");
     }
+    // A picture takes the place of pictures only, and a name stays in its cell.
+    let svg = scratch.path("x.svg");
+    let draw = || {
+        let given = ["--with", "esker:1", "--given", "tree:a|b=1,2", "--svg"];
+        let mut command = Command::new(ESKER);
+        command.args(["bench", "pack", "--rounds", "0", tree]).args(given).arg(&svg);
+        command.arg("--scratch").arg(scratch.path(".")).stdin(Stdio::null()).output().unwrap()
+    };
+    for _ in 0..2 {
+        assert!(crate::common::done(&draw()).contains("| a\\|b (given) |"));
+    }
+    fs::write(&svg, "<svg xmlns='mine'></svg>").unwrap();
+    assert_eq!(draw().status.code(), Some(2));
+    assert_eq!(fs::read_to_string(&svg).unwrap(), "<svg xmlns='mine'></svg>");
+    fs::remove_file(&svg).unwrap();
     // Each version of it has other codecs.
     if Command::new("mkfs.erofs").arg("--help").output().is_ok() {
         let told = report(&pack(&[tree, "--with", "erofs"]), 0);

@@ -68,7 +68,8 @@ fn makings(tree: &Packed, text: &mut String) {
         let _ = writeln!(
             text,
             "| {} (given) | {stored:.2} | {share:.2} % | {:.1} | | |",
-            given.name, given.cpu
+            given.name.replace('|', "\\|"),
+            given.cpu
         );
     }
 }
