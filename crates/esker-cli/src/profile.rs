@@ -16,7 +16,7 @@ use esker_fuse::Control;
 use esker_fuse::control::Served;
 use serde_json::{Value, json};
 
-use crate::failure::Outcome;
+use crate::failure::{Exit, Failure, Outcome, said};
 use crate::images::{Node, exactly, walk};
 use crate::pack::output::replace;
 use crate::pack::read_bounded;
@@ -62,6 +62,8 @@ impl<V: View> Profiled<V> {
             lines.extend_from_slice(path);
             lines.push(b'\n');
         }
+        // Somebody may have made another one by now.
+        spare_others(&self.view, file)?;
         replace("profile", file, &lines)?;
         Ok(paths().filter(is_broken).count())
     }
@@ -110,8 +112,23 @@ pub fn examine(file: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
+/// Why there can be no profile.
+pub fn unable(file: &Path, error: &std::io::Error) -> Failure {
+    let what = format!("cannot write the profile ({})", said(error));
+    Failure::at(Exit::Failed, &what, file, "name a file that can be written")
+}
+
+/// A profile takes the place of an earlier one, and of no other file that holds something.
+pub fn spare_others(view: &dyn View, file: &Path) -> Outcome {
+    if is_profile(view, file).map_err(|error| unable(file, &error))? {
+        return Ok(());
+    }
+    let what = "the file exists already, and is no profile of this image";
+    Err(Failure::at(Exit::Usage, what, file, "name another file, or remove it"))
+}
+
 /// Whether what is in a file, if anything, is an earlier profile of such a tree: paths, of which some are there still.
-pub fn is_profile(view: &dyn View, file: &Path) -> std::io::Result<bool> {
+fn is_profile(view: &dyn View, file: &Path) -> std::io::Result<bool> {
     if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
         return Ok(true);
     }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::failure::{Exit, Failure, Outcome, path_shown, said};
+use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::homes::Images;
 use crate::import::{self, Filled};
 use crate::options::Options;
@@ -73,8 +73,8 @@ struct Attached {
     finish: Option<Finish>,
 }
 
-/// Writes what is left when nobody asks any more; whether it could.
-type Finish = Arc<dyn Fn() -> bool + Send + Sync>;
+/// Writes what is left when nobody asks any more.
+type Finish = Arc<dyn Fn() -> Outcome + Send + Sync>;
 
 /// A home that is ready, and waits for its mount point.
 type Ready<'a> = Box<dyn FnOnce(&Path) -> Outcome<Attached> + 'a>;
@@ -187,16 +187,9 @@ fn prepare<'a>(home: &'a HomePlan<'a>, images: &'a Images<'a>) -> Outcome<Ready<
 /// Opens an image of which is written what was read of it when it is unmounted.
 fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outcome<Ready<'a>> {
     let image = images.open(path)?;
-    let unable = |error: &std::io::Error| {
-        let what = format!("cannot write the profile ({})", said(error));
-        Failure::at(Exit::Failed, &what, file, "name a file that can be written")
-    };
     // Better now than when it is too late.
-    let file = profile::examine(file).map_err(|error| unable(&error))?;
-    if !profile::is_profile(&image, &file).map_err(|error| unable(&error))? {
-        let what = "the file exists already, and is no profile of this image";
-        return Err(Failure::at(Exit::Usage, what, &file, "name another file, or remove it"));
-    }
+    let file = profile::examine(file).map_err(|error| profile::unable(file, &error))?;
+    profile::spare_others(&image, &file)?;
     Ok(Box::new(move |dir| {
         if dir.canonicalize().is_ok_and(|dir| file.starts_with(dir)) {
             let what = "the profile cannot be where the image is mounted";
@@ -210,16 +203,14 @@ fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outco
         let about = (about, Some(Arc::new(desk) as Arc<dyn Control>));
         let attached = attach_with(Arc::clone(&fs), dir, &options, about)?;
         let finish: Finish = Arc::new(move || {
-            let written = fs.store().0.write(&file);
-            match &written {
-                Err(failure) => log::tell(&failure.text),
-                Ok(0) => {}
-                Ok(broken) => log::tell(&format!(
+            let broken = fs.store().0.write(&file)?;
+            if broken > 0 {
+                log::tell(&format!(
                     "the profile {} leaves out {broken} files with a line break in their paths",
                     path_shown(&file)
-                )),
+                ));
             }
-            written.is_ok()
+            Ok(())
         });
         Ok(Attached { finish: Some(finish), ..attached })
     }))
@@ -269,7 +260,11 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
         let finish: Finish = Arc::new(move || {
             desk.close();
             besides.close();
-            volumes::writer::finish(&fs, &name)
+            if volumes::writer::finish(&fs, &name) {
+                return Ok(());
+            }
+            let what = "not everything that changed could be written";
+            Err(Failure::new(Exit::Failed, what, "`esker check` tells more"))
         });
         Ok(Attached { finish: Some(finish), ..attached })
     }))
@@ -354,9 +349,8 @@ impl Served {
             let ended = attached.running.join();
             // Nothing is mounted any more, unless the device failed under us.
             drop(attached.mounted);
-            if attached.finish.is_some_and(|finish| !finish()) {
-                let what = "not everything that changed could be written";
-                outcome = Err(Failure::new(Exit::Failed, what, "`esker check` tells more"));
+            if let Some(Err(failure)) = attached.finish.map(|finish| finish()) {
+                outcome = Err(failure);
             }
             if let Err(error) = ended {
                 let what = format!("the connection to the kernel failed: {error}");
@@ -435,7 +429,8 @@ fn obey(mut signals: Signals, ends: Vec<(Arc<Mounted>, Option<Finish>)>) -> Outc
                 log::tell(&format!("cannot unmount: {error}"));
                 exit = Exit::Failed as i32;
             }
-            if finish.as_ref().is_some_and(|finish| !finish()) {
+            if let Some(Err(failure)) = finish.as_ref().map(|finish| finish()) {
+                log::tell(&failure.text);
                 exit = Exit::Failed as i32;
             }
         }

@@ -353,6 +353,15 @@ fn what_is_read_of_a_mount_is_told() {
     let hot = scratch.path("hot.esker");
     done(&pack(&tree, &hot, &["--hot", text(&profile)]));
     assert!(place(&hot, &tree, "17") < place(&hot, &tree, "00"));
+    // What somebody else made of its name meanwhile stays.
+    let notes = scratch.path("notes");
+    done(&esker(["mount", "--profile", text(&notes), text(&image), text(&dir)]));
+    fs::write(&notes, "my notes\n").unwrap();
+    let kept = esker(["umount", text(&dir)]);
+    assert_eq!(kept.status.code(), Some(1), "{}", errors(&kept));
+    assert!(errors(&kept).contains("is no profile of this image"), "{}", errors(&kept));
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "my notes\n");
+    done(&esker(["umount", "-l", text(&dir)]));
     let bad = esker(["mount", "--profile", text(&profile), "mem:", text(&dir)]);
     assert_eq!(bad.status.code(), Some(2), "{}", errors(&bad));
     let bad = esker(["mount", "--profile", text(&dir.join("p")), text(&image), text(&dir)]);
