@@ -637,7 +637,7 @@ impl<D: Device> Volume<D> {
         let mut writer = Writer {
             volume: self,
             source,
-            reserve: self.reserve(&state),
+            reserve: self.left_to_settling(&state),
             room: self.room_to_fold(),
             fold_left: (self.room() / 4).max(self.shape.segment_room / 2),
             folded: BTreeSet::new(),

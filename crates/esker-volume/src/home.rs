@@ -363,13 +363,18 @@ impl<U: Store, D: Device> Kept<U, D> {
 
     /// Writes a closed layer. Where there is no room, all room is made that can be, since all of it was admitted.
     fn lay_down(&self, layer: &Layer<U, D>) -> core::result::Result<(), Error> {
-        match self.try_lay_down(layer) {
-            Err(Error::NoSpace) => {
-                self.volume.reclaim(layer.cost().sum())?;
-                self.try_lay_down(layer)
-            }
-            done => done,
+        let make_room = || {
+            self.volume.reclaim(layer.cost().sum())?;
+            self.try_lay_down(layer)
+        };
+        let mut done = self.try_lay_down(layer);
+        if matches!(done, Err(Error::NoSpace)) {
+            done = make_room();
         }
+        if matches!(done, Err(Error::NoSpace)) {
+            done = self.volume.in_need(make_room);
+        }
+        done
     }
 
     /// Writes a closed layer, and takes it out from between.

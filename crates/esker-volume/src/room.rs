@@ -42,6 +42,11 @@ const BUDGET: u64 = 4;
 const ROWS_TO_COME: u64 = 256;
 const ROWS_TO_COME_MAX: u64 = 64;
 
+/// Segments of those that are kept back for settling which a commit may take where nothing else helps: what they are
+/// kept for besides a step of it, garbage of tables, is there by then. And how many stay.
+const LAST: usize = 2;
+const LAST_LEFT: usize = 2;
+
 /// Segments that what came takes of those that are kept back, in about, before it is settled.
 const CAME: usize = 3;
 
@@ -162,6 +167,23 @@ impl<D: Device> Volume<D> {
     pub(crate) fn kept_back(&self, state: &State) -> usize {
         let wanted = self.shape().reserve.div_ceil(self.shape.segment_room);
         self.reserve(state) + usize::try_from(wanted).unwrap_or(usize::MAX)
+    }
+
+    /// Free segments that a commit leaves to settling: as many as [`reserve`](Self::reserve) says, but in need.
+    pub(crate) fn left_to_settling(&self, state: &State) -> usize {
+        let kept = self.reserve(state);
+        let in_need = self.in_need.load(Ordering::Acquire);
+        if in_need { kept.saturating_sub(LAST).max(LAST_LEFT.min(kept)) } else { kept }
+    }
+
+    /// Does this where nothing else makes room for what was admitted: without it nothing could be taken away either,
+    /// and the volume would stay as full as it is for ever. Who else commits meanwhile was admitted as well.
+    pub(crate) fn in_need<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.in_need.store(true, Ordering::Release);
+        self.look_again();
+        let done = work();
+        self.in_need.store(false, Ordering::Release);
+        done
     }
 
     /// Bytes that one commit may still lay down where there is no room: of what is kept back, one segment is for what
@@ -349,7 +371,7 @@ impl<D: Device> Volume<D> {
         let (mut by_need, mut fits, mut gain) = {
             let segments = self.segments();
             let room = self.shape.segment_room;
-            let free = segments.free().saturating_sub(self.reserve(&state) + 1);
+            let free = segments.free().saturating_sub(self.left_to_settling(&state) + 1);
             let sealed = segments.rows().iter().filter(|row| {
                 let few = row.live > 0 && row.live < room / 64 * worth;
                 // The log is needed itself as long as it is not settled.

@@ -124,6 +124,8 @@ pub struct Volume<D> {
     pub(crate) moved_in_vain: Vain,
     /// When settling gave none.
     pub(crate) settled_in_vain: Vain,
+    /// Somebody writes what was admitted, and has found no room for it.
+    pub(crate) in_need: AtomicBool,
     /// How many snapshots were deleted since opening.
     pub(crate) deleted: AtomicU64,
     /// Scrubbing is to read blocks from this segment on.
@@ -180,6 +182,7 @@ impl<D: Device> Volume<D> {
             waiting: AtomicU64::new(0),
             moved_in_vain: Vain::default(),
             settled_in_vain: Vain::default(),
+            in_need: AtomicBool::new(false),
             deleted: AtomicU64::new(0),
             scrubbed,
             counts: Counts::default(),

@@ -382,6 +382,70 @@ impl device::Device for Slow {
     }
 }
 
+/// However full a volume is whose tables have two copies, and however often it was written over in pieces: other rights
+/// and what is taken away are safe with the next sync, also behind another opening, and all its room comes back.
+#[test]
+fn what_is_taken_away_from_a_full_volume_is_safe() {
+    let mut chance = Chance::new(seed());
+    for _ in 0..from_env("ESKER_CASES", 2) {
+        let shape = Shape {
+            size: 48 << 20,
+            block_len: 16 << 10 << chance.below(2),
+            copies: 2,
+            codec: Codec::Zstd,
+            recent_len: 3 << 19,
+            table_len: 32 << 10,
+            deltas: chance.below(2) == 0,
+            ..SHAPE
+        };
+        let (device, fs) = fresh(&shape, shape.size as usize);
+        let mut files = written_over(&fs, &mut chance, 300);
+        drop(fs);
+        let fs = Fs::new(mount(&shape, device).expect("it opens"), clock);
+        for number in 0..2 * files.len() {
+            let path = &files[number % files.len()];
+            let ino = fs.lookup(&Caller::ROOT, Ino::ROOT, name(path)).expect("it is there").ino;
+            let perm = SetAttr { perm: Some(0o600 + number as u16 % 8), ..SetAttr::default() };
+            fs.setattr(&Caller::ROOT, ino, &perm).expect("chmod when full");
+            fs.forget(ino, 1);
+            fs.sync().unwrap_or_else(|error| panic!("{shape:?}: {path} has other rights: {error}"));
+        }
+        while !files.is_empty() {
+            let path = files.swap_remove(chance.below(files.len() as u64) as usize);
+            fs.unlink(&Caller::ROOT, Ino::ROOT, name(&path)).expect("unlink");
+            fs.sync().unwrap_or_else(|error| panic!("{shape:?}: {path} is gone: {error}"));
+        }
+        assert_eq!(fs.store().findings(), [""; 0]);
+        let space = fs.store().space();
+        assert!(space.used * 20 < space.total, "{shape:?}: {space:?}");
+    }
+}
+
+/// Files of blocks that are half noise, until there is no room, and some blocks written over, which may be refused; all
+/// of it synced piece by piece.
+fn written_over(fs: &Fs<Home>, chance: &mut Chance, times: u64) -> Vec<String> {
+    let half = |chance: &mut Chance| [noise(chance, 2048), vec![0; 2048]].concat();
+    let mut files = Vec::new();
+    for number in 0.. {
+        let (path, blocks) = (format!("{number}"), 1 + chance.below(120) as usize);
+        let content = std::iter::repeat_with(|| half(chance)).take(blocks).flatten();
+        if put(fs, &path, &content.collect::<Vec<_>>()).is_err() {
+            let _ = fs.unlink(&Caller::ROOT, Ino::ROOT, name(&path));
+            break;
+        }
+        fs.sync().expect("what was taken is written");
+        files.push((path, blocks as u64));
+    }
+    for _ in 0..times {
+        let (path, blocks) = chance.pick(&files).clone();
+        let ino = fs.lookup(&Caller::ROOT, Ino::ROOT, name(&path)).expect("it is there").ino;
+        let _ = fs.write(ino, 4096 * chance.below(blocks), &half(chance), false);
+        fs.forget(ino, 1);
+        fs.sync().expect("what was taken is written");
+    }
+    files.into_iter().map(|(path, _)| path).collect()
+}
+
 /// Many make small files faster than they are written, in layers that have room for a few: each waits for its turn, and
 /// none is told that a volume which is nearly empty is full. Layers are full by what memory they may take; where tables
 /// have two copies, by rows for which a segment has room.
