@@ -71,8 +71,9 @@ pub struct Packing<'a> {
 pub fn inputs(paths: &[PathBuf]) -> Outcome<Vec<Input<'_>>> {
     let mut names = HashSet::new();
     let each = paths.iter().map(|path| {
-        let name = path.canonicalize().ok();
-        let name = name.as_ref().and_then(|path| path.file_name());
+        // A snapshot is no file of its own: it is what it was called.
+        let place = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let name = place.file_name().filter(|_| path.as_os_str() != "-");
         let name = name.map_or(&b"root"[..], OsStr::as_encoded_bytes).to_vec();
         if !names.insert(name.clone()) {
             let what = "two inputs have the same name";

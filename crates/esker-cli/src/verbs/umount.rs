@@ -130,7 +130,10 @@ impl Umount {
             Err(error) if lost(&error) => {
                 let what = format!("what changed cannot be written ({})", said(&error));
                 let usual = match Errno::from_io_error(&error) {
-                    Some(Errno::NOSPC) => "make room and write again what had none",
+                    Some(Errno::NOSPC) => {
+                        "make room and write again what had none, or ask once more to go on \
+                         without it"
+                    }
                     _ => "save it elsewhere",
                 };
                 let remedy = host::remedy(point, &error, usual);

@@ -399,3 +399,21 @@ fn a_file_of_several_names_comes_once() {
         assert_eq!((one.ino(), one.nlink()), (other.ino(), 2), "{tree}");
     }
 }
+
+/// Snapshots stand side by side under what they are called.
+#[test]
+fn snapshots_stand_side_by_side() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch, "tree", 7), scratch.path("x.esker"));
+    let volume = scratch.path("t.vol");
+    done(&esker(["mkfs", text(&volume), "--size", "64M", "--from", text(&tree)]));
+    let [one, two] = ["one", "two"].map(|name| {
+        done(&esker(["snapshot", "create", text(&volume), name]));
+        format!("{}@{name}", text(&volume))
+    });
+    let filter = "echo '{\"path\":\"t.vol@two/sub\",\"take\":false}'";
+    done(&pack(&[&one, &two], &volume, &image, &["--filter-by", filter]));
+    let listed = done(&esker(["find", text(&image)]));
+    assert!(listed.contains("t.vol@one/sub/03") && listed.contains("t.vol@two/zero"), "{listed}");
+    assert!(!listed.contains("t.vol@two/sub"), "{listed}");
+}
