@@ -105,10 +105,11 @@ impl<D: Device> Stack<'_, D> {
         if is_based(place.block) {
             return Ok(None);
         }
-        let Some(first) = at.checked_sub(place.offset.into()) else { return Ok(None) };
         let row = self.block_row(place.block)?;
         let plain = u64::from(row.plain);
-        let last = first.saturating_add(plain);
+        let Some((first, last)) = self.stretch(ino, at, place, plain, room)? else {
+            return Ok(None);
+        };
         if from <= first && last <= to {
             return Ok(None);
         }
@@ -123,6 +124,38 @@ impl<D: Device> Stack<'_, D> {
         let little = !by_pieces && frees && (room > Room::Ample || left * 2 <= plain);
         let many = all.runs >= RUNS_MAX;
         Ok((alone && left > 0 && (little || many)).then_some(Fold { first, last }))
+    }
+
+    /// The stretch of the file in which it has the block that holds this byte, as far as can be told from there. What
+    /// was left of a block, and was moved, is one block again that lies in several runs: these are looked for where
+    /// there is no room.
+    fn stretch(
+        &self,
+        ino: Ino,
+        at: u64,
+        place: Place,
+        plain: u64,
+        room: Room,
+    ) -> Result<Option<(u64, u64)>> {
+        let one = at.checked_sub(place.offset.into()).map(|first| (first, first + plain));
+        if room < Room::Full {
+            return Ok(one);
+        }
+        let named = self.refs(place.block)?.named();
+        if let Some((first, last)) = one
+            && self.held(ino, first, last)?.bytes.get(&place.block) == Some(&named)
+        {
+            return Ok(one);
+        }
+        let around = u64::from(self.volume.shape.block_len);
+        let (mut first, mut last, mut own) = (at, at, 0);
+        self.each_run(ino, (at.saturating_sub(around), at + around), |start, end, other| {
+            if other.is_some_and(|other| other.block == place.block) {
+                (first, last, own) = (first.min(start), last.max(end), own + end - start);
+            }
+            Ok(())
+        })?;
+        Ok(if own == named { Some((first, last)) } else { one })
     }
 
     /// What is best written together with the bytes of a file from `from` to `to`, beside them.

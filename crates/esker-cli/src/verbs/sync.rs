@@ -49,8 +49,8 @@ pub fn sync(path: &Path) -> std::io::Result<()> {
 fn remedy(error: &std::io::Error) -> &'static str {
     match Errno::from_io_error(error) {
         Some(Errno::NOSPC) => {
-            "something that was written had no room and is not there: make room and write it again, \
-             if it is still wanted; this is told once"
+            "something that was written had no room and is not there: make room and write it \
+             again, if it is still wanted; this is told once"
         }
         _ => "the log of the mount may say why",
     }

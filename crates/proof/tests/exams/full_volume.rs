@@ -153,8 +153,13 @@ fn inode(fs: &Fs<Home>, path: &str) -> (Ino, u64) {
 /// it takes no more than before. What would take more is refused, and what was there stays.
 #[test]
 fn a_full_volume_can_be_written_over() {
+    // With the last two, what is left of a block lies in several places of a file by then.
+    [seed(), 11, 14].into_iter().for_each(written_over_when_full);
+}
+
+fn written_over_when_full(seed: u64) {
     let (_, fs) = fresh(&SHAPE, SIZE);
-    let mut chance = Chance::new(seed());
+    let mut chance = Chance::new(seed);
     put(&fs, "even", &[7; 300_000]).expect("room");
     let (_, names) = fill(&fs, &mut chance, 0);
     let (last, mut len) = inode(&fs, &names[0]);
