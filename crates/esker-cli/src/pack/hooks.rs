@@ -18,7 +18,7 @@ use super::ask::ask;
 use super::inputs::{First, Input};
 use super::nonsense::{NAMED_BEFORE, NOT_THERE, Nonsense, OnBad};
 use super::survey::{Ordered, Thing};
-use super::{Rules, script};
+use super::{Plan, script};
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::units::size_shown;
 
@@ -110,9 +110,9 @@ impl Hooks {
         self.order.as_ref().is_some_and(|order| *order != Order::Path)
     }
 
-    /// Asks about all things in `inputs`, which are open, but those that `rules` leave out. With `all` lists may name
+    /// Asks about all things in `inputs`, which are open, but those that the plan leaves out. With `all` lists may name
     /// these too.
-    pub fn choose(&self, inputs: &mut [Input<'_>], rules: &Rules, all: bool) -> Outcome<Chosen> {
+    pub fn choose(&self, inputs: &mut [Input<'_>], plan: &Plan<'_>, all: bool) -> Outcome<Chosen> {
         let mut chosen = Chosen::default();
         if self.is_empty() {
             return Ok(chosen);
@@ -120,7 +120,7 @@ impl Hooks {
         let (mut things, mut starts) = (Vec::new(), Vec::new());
         for input in &*inputs {
             starts.push(things.len());
-            things.extend(input.things(rules));
+            things.extend(input.things(plan));
         }
         let things = Arc::new(things);
         let known = Known::of(&things, inputs, &starts, all);

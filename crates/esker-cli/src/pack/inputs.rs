@@ -213,11 +213,11 @@ impl<'a> Input<'a> {
         Self::new(path, None, Some(Source::View(Box::new(image), None)))
     }
 
-    /// All things in it that `rules` take, under the paths that they have in the image.
-    pub fn things(&self, rules: &Rules) -> Vec<Thing> {
+    /// All things in it that the plan takes, under the paths that they have in the image.
+    pub fn things(&self, plan: &Plan<'_>) -> Vec<Thing> {
         let mut things = match &self.source {
-            Some(Source::Directory(_)) => survey(self.path, rules),
-            Some(Source::View(view, _)) => survey_view(&**view, rules),
+            Some(Source::Directory(_)) => survey(self.path, plan),
+            Some(Source::View(view, _)) => survey_view(&**view, plan.rules),
             _ => Vec::new(),
         };
         let Some(name) = &self.name else {

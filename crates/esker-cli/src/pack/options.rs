@@ -10,12 +10,12 @@ use std::thread;
 
 use clap::Args;
 use esker::Time;
-use esker_image::pack::{LEVEL, LEVELS, Options, Own, Owns, SHARING, Sharing, Times};
+use esker_image::pack::{self, LEVEL, LEVELS, Options, Own, Owns, SHARING, Sharing, Times};
 use esker_stone::limits::BLOCK_LEN_MAX;
 use esker_stone::{Codec, Setting};
 
 use super::walk::Perms;
-use super::{Plan, Rules, read_bounded};
+use super::{Output, Plan, Rules, failure, read_bounded};
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::units::{mappable, parse_size, ram, size_shown};
 
@@ -240,6 +240,14 @@ fn own(mut owns: Owns, word: &str, alike: bool) -> Outcome<Owns> {
     });
     let names = || Owns::NAMES.map(|(name, _)| name).join(", ");
     if known { Ok(owns) } else { Err(bad(&format!("kinds are {}", names()))) }
+}
+
+/// Whether there is memory to pack with, before anybody is asked and an archive has gone by.
+pub fn refuse_too_little(options: &Options, output: &Output) -> Outcome {
+    let mut ordered = options.clone();
+    ordered.keep_order();
+    let least = options.memory_least().min(ordered.memory_least());
+    if options.memory < least { Err(failure(pack::Error::Memory(least), output)) } else { Ok(()) }
 }
 
 /// Refuses what is said of kinds of data that changes nothing; `hot`: some is wanted first.

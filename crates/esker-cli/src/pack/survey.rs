@@ -4,17 +4,18 @@
 //! it, and that follows without a gap; what cannot be read is left to whoever packs it.
 
 use std::collections::HashSet;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use esker::store::{Flow, View};
 use esker::{Attr, Ino, Kind};
+use rustix::fs::Stat;
 use serde_json::json;
 
-use super::Rules;
 use super::nonsense::{NAMED_BEFORE, no_file};
+use super::{Plan, Rules};
 use crate::images::{Node, walk};
+use crate::import::source;
 
 /// One thing in the tree.
 pub struct Thing {
@@ -45,15 +46,15 @@ pub const fn kind_word(kind: Kind) -> &'static str {
 }
 
 impl Thing {
-    fn of(path: &[u8], meta: &std::fs::Metadata) -> Self {
+    fn of(path: &[u8], stat: &Stat) -> Self {
         Self {
             path: path.to_vec(),
-            kind: Kind::from_mode(meta.mode()).map_or("special", kind_word),
-            size: meta.size(),
-            mode: meta.mode() & 0o7777,
-            uid: meta.uid(),
-            gid: meta.gid(),
-            mtime: meta.mtime(),
+            kind: Kind::from_mode(stat.st_mode).map_or("special", kind_word),
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            mtime: stat.st_mtime,
         }
     }
 
@@ -72,6 +73,10 @@ impl Thing {
     /// Whether it is a regular file.
     pub fn is_file(&self) -> bool {
         self.kind == "file"
+    }
+
+    fn is_directory(&self) -> bool {
+        self.kind == "directory"
     }
 
     /// It as JSON, for a program. A path that is no UTF-8 is told with U+FFFD in it, and named by its number.
@@ -105,22 +110,36 @@ impl Ordered {
     }
 }
 
-/// A directory and all things below it that `rules` take, in the order of their paths.
-pub fn survey(root: &Path, rules: &Rules) -> Vec<Thing> {
-    let (mut things, mut pending) = (Vec::new(), vec![PathBuf::new()]);
-    while let Some(below) = pending.pop() {
-        let path = below.as_os_str().as_bytes();
-        let Ok(meta) = root.join(&below).symlink_metadata() else { continue };
-        if !path.is_empty() && !rules.take(path, meta.is_dir()) {
+/// A directory and all things below it that the plan takes, in the order of their paths. As when they are packed,
+/// nothing is followed, and a path may be of any length.
+pub fn survey(root: &Path, plan: &Plan<'_>) -> Vec<Thing> {
+    source::allow_many_files();
+    let Ok((top, stat)) = source::open_root(root) else { return Vec::new() };
+    let (mut things, device) = (vec![Thing::of(&[], &stat)], stat.st_dev);
+    let listed = |dir: &OwnedFd| source::names(dir).unwrap_or_default();
+    let names = listed(&top);
+    let (mut levels, mut path) = (vec![(top, names, 0)], Vec::new());
+    while let Some((dir, names, len)) = levels.last_mut() {
+        path.truncate(*len);
+        let Some(name) = names.pop() else {
+            levels.pop();
+            continue;
+        };
+        if *len > 0 {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.as_bytes());
+        let Ok(stat) = source::stat(dir, &name) else { continue };
+        let thing = Thing::of(&path, &stat);
+        let directory = thing.is_directory();
+        if !plan.rules.take(&path, directory) {
             continue;
         }
-        things.push(Thing::of(path, &meta));
-        if meta.is_dir() {
-            let listed = root.join(&below).read_dir();
-            let mut names: Vec<_> =
-                listed.into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
-            names.sort_unstable_by(|one, other| other.as_bytes().cmp(one.as_bytes()));
-            pending.extend(names.into_iter().map(|name| below.join(name)));
+        things.push(thing);
+        if directory && let Ok((dir, stat)) = source::open_directory(dir, &name) {
+            let elsewhere = plan.one_file_system && stat.st_dev != device;
+            let names = if elsewhere { Vec::new() } else { listed(&dir) };
+            levels.push((dir, names, path.len()));
         }
     }
     things

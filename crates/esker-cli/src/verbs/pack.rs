@@ -18,7 +18,7 @@ use crate::images::{self, Opening};
 use crate::pack::{
     Bar, Choosing, First, Gathered, Hooks, Input, Making, Output, Packing, Plan, Rewriting, Total,
     Work, described, explained, failure, gather_list, inputs, is_image, lay_open, refuse_in_vain,
-    take, unreadable, words,
+    refuse_too_little, take, unreadable, words,
 };
 use crate::volumes;
 
@@ -150,9 +150,10 @@ impl Pack {
         let volume_bases = &self.volume_base;
         let packing = Packing { cache, volume_bases, plan: &plan, root: &root, output: &output };
         if !self.hooks.is_empty() {
+            refuse_too_little(&options, &output)?;
             lay_open(&mut inputs, &options, &packing, self.quiet)?;
         }
-        let mut chosen = self.hooks.choose(&mut inputs, &rules, false)?;
+        let mut chosen = self.hooks.choose(&mut inputs, &plan, false)?;
         if chosen.ordered {
             options.keep_order();
         }

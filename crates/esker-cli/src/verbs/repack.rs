@@ -16,7 +16,7 @@ use crate::failure::{Outcome, path_shown};
 use crate::images::{self, Opening};
 use crate::pack::{
     Again, Bar, Choosing, Gathered, Hooks, Input, Making, Output, Packing, Rewriting, Total, Work,
-    failure, refuse_in_vain, take, take_over,
+    failure, refuse_in_vain, refuse_too_little, take, take_over,
 };
 
 /// Pack an image again: at another level, with other blocks, a part of it, in another order, or only
@@ -149,7 +149,8 @@ impl Repack {
         }
         let mut inputs = vec![Input::of(&self.image, image)];
         // Lists may be of all of the image.
-        let chosen = self.hooks.choose(&mut inputs, &rules, true)?;
+        refuse_too_little(&options, output)?;
+        let chosen = self.hooks.choose(&mut inputs, &plan, true)?;
         if chosen.ordered {
             options.keep_order();
         }

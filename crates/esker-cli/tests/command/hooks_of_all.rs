@@ -417,3 +417,66 @@ fn snapshots_stand_side_by_side() {
     assert!(listed.contains("t.vol@one/sub/03") && listed.contains("t.vol@two/zero"), "{listed}");
     assert!(!listed.contains("t.vol@two/sub"), "{listed}");
 }
+
+/// A program that leaves out what is called `secret`, and writes down all that it is told.
+fn spare_secrets(asked: &Path) -> String {
+    let script = "s/.*\"id\":\\([0-9]*\\),.*secret\".*/{\"id\":\\1,\"take\":false}/p";
+    format!("tee {} | sed -n '{script}'", text(asked))
+}
+
+/// Nobody is asked of what lies on another file system, and no order brings it in.
+#[test]
+fn an_order_stays_on_one_file_system() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch, "tree", 7), scratch.path("x.esker"));
+    let (other, asked) = (tree.join("other"), scratch.path("asked"));
+    fs::create_dir(&other).unwrap();
+    let mut mount = Command::new("mount");
+    assert!(mount.args(["-t", "tmpfs", "tmpfs"]).arg(&other).status().unwrap().success());
+    fs::write(other.join("within"), "elsewhere").unwrap();
+    let hooks = ["--filter-by", &spare_secrets(&asked), "--order", "size"];
+    for more in [&[][..], &hooks] {
+        let more = [&["-x"], more].concat();
+        done(&pack(&[text(&tree)], &tree.join("zero"), &image, &more));
+        let listed = done(&esker(["find", text(&image)]));
+        assert!(listed.contains("/other") && !listed.contains("within"), "{more:?}: {listed}");
+    }
+    assert!(!fs::read_to_string(&asked).unwrap().contains("within"));
+    let list = scratch.file("list", b"other/within\n");
+    let refused = pack(&[text(&tree)], &list, &image, &["-x", "--hot", text(&list)]);
+    assert!(errors(&refused).contains("names other/within: it is not there"), "{refused:?}");
+}
+
+/// What lies deeper than a path can be long is asked of as everything is.
+#[test]
+fn a_filter_hears_of_what_lies_deep() {
+    let scratch = Scratch::new();
+    let (tree, image) = (scratch.dir("deep"), scratch.path("x.esker"));
+    let make = "d=$(printf %0200d 0); for i in $(seq 30); do echo > secret; mkdir $d; cd $d; done";
+    let made = Command::new("bash").args(["-c", make]).current_dir(&tree).status().unwrap();
+    assert!(made.success());
+    let (none, asked) = (scratch.file("none", b""), scratch.path("asked"));
+    done(&pack(&[text(&tree)], &none, &image, &["--filter-by", &spare_secrets(&asked)]));
+    assert_eq!(fs::read_to_string(&asked).unwrap().lines().count(), 60);
+    let listed = done(&esker(["find", text(&image)]));
+    assert_eq!((listed.lines().count(), listed.contains("secret")), (31, false));
+}
+
+/// That there is too little memory is told before anybody is asked.
+#[test]
+fn nobody_is_asked_in_vain() {
+    let scratch = Scratch::new();
+    let (tree, asked) = (tree(&scratch, "tree", 7), scratch.path("asked"));
+    let (old, image) = (scratch.path("old.esker"), scratch.path("x.esker"));
+    done(&esker(["pack", text(&tree), "-o", text(&old)]));
+    let hooks = ["--memory", "40M", "--filter-by", &spare_secrets(&asked)];
+    for verb in [&["pack", text(&tree)], &["pack", text(&old)], &["repack", text(&old)]] {
+        let refused = esker([&verb[..], &["-o", text(&image)], &hooks].concat());
+        assert_eq!(refused.status.code(), Some(2), "{verb:?}: {refused:?}");
+        assert!(errors(&refused).contains("too little memory"), "{verb:?}: {refused:?}");
+        assert!(!asked.exists() && !image.exists(), "{verb:?}");
+    }
+}
