@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::images::{Node, exactly, walk};
-use crate::pack::output::replace;
+use crate::pack::output::{replace, spare_unlike};
 use crate::pack::read_bounded;
 use crate::volumes::ask::{refusal, unknown};
 
@@ -120,18 +120,13 @@ pub fn unable(file: &Path, error: &std::io::Error) -> Failure {
 
 /// A profile takes the place of an earlier one, and of no other file that holds something.
 pub fn spare_others(view: &dyn View, file: &Path) -> Outcome {
-    if is_profile(view, file).map_err(|error| unable(file, &error))? {
-        return Ok(());
-    }
+    let is_one = || is_profile(view, file).map_err(|error| unable(file, &error));
     let what = "the file exists already, and is no profile of this image";
-    Err(Failure::at(Exit::Usage, what, file, "name another file, or remove it"))
+    spare_unlike(file, is_one, (what, "name another file, or remove it"))
 }
 
-/// Whether what is in a file, if anything, is an earlier profile of such a tree: paths, of which some are there still.
+/// Whether what is in a file is an earlier profile of such a tree: paths, of which some are there still.
 fn is_profile(view: &dyn View, file: &Path) -> std::io::Result<bool> {
-    if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
-        return Ok(true);
-    }
     let text = read_bounded(file)?;
     let Some(lines) = text.strip_suffix(b"\n") else { return Ok(false) };
     let mut paths = lines.split(|&byte| byte == b'\n');

@@ -137,7 +137,8 @@ impl<D: Device> Stack<'_, D> {
         plain: u64,
         room: Room,
     ) -> Result<Option<(u64, u64)>> {
-        let one = at.checked_sub(place.offset.into()).map(|first| (first, first + plain));
+        let first = at.checked_sub(place.offset.into());
+        let one = first.map(|first| (first, first.saturating_add(plain)));
         if room < Room::Full {
             return Ok(one);
         }

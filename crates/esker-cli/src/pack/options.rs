@@ -6,10 +6,12 @@
 
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use clap::Args;
 use esker::Time;
+use esker_image::Cache;
 use esker_image::pack::{self, LEVEL, LEVELS, Options, Own, Owns, SHARING, Sharing, Times};
 use esker_stone::limits::BLOCK_LEN_MAX;
 use esker_stone::{Codec, Setting};
@@ -242,11 +244,27 @@ fn own(mut owns: Owns, word: &str, alike: bool) -> Outcome<Owns> {
     if known { Ok(owns) } else { Err(bad(&format!("kinds are {}", names()))) }
 }
 
-/// Whether there is memory to pack with, before anybody is asked and an archive has gone by.
-pub fn refuse_too_little(options: &Options, output: &Output) -> Outcome {
+/// A cache where files come from all over what is packed: a block that was given up would be decoded for each of them
+/// again. It has half of the memory, if that leaves enough to pack with.
+pub fn cache_of(options: &mut Options) -> Arc<Cache> {
+    let (_, least) = memory_least(options);
+    let share = (options.memory / 2).min(options.memory.saturating_sub(least));
+    options.memory -= share;
+    Cache::new(usize::try_from(share).unwrap_or(usize::MAX))
+}
+
+/// The least memory that packing takes, as long as it is not known whether somebody gives an order: at least, and at
+/// most.
+fn memory_least(options: &Options) -> (u64, u64) {
     let mut ordered = options.clone();
     ordered.keep_order();
-    let least = options.memory_least().min(ordered.memory_least());
+    let [one, other] = [options, &ordered].map(Options::memory_least);
+    (one.min(other), one.max(other))
+}
+
+/// Whether there is memory to pack with, before anybody is asked and an archive has gone by.
+pub fn refuse_too_little(options: &Options, output: &Output) -> Outcome {
+    let (least, _) = memory_least(options);
     if options.memory < least { Err(failure(pack::Error::Memory(least), output)) } else { Ok(()) }
 }
 

@@ -23,6 +23,20 @@ use crate::units::{OWN_MAX, size_shown};
 /// How old a temporary name is before it is taken away: who made it has a lock on it by then.
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
 
+/// A file that holds something is replaced by its like only, which `is_one` knows. `refusal` is what is told of any
+/// other, and what to do.
+pub fn spare_unlike(
+    path: &Path,
+    is_one: impl FnOnce() -> Outcome<bool>,
+    refusal: (&str, &str),
+) -> Outcome {
+    let holds = path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0);
+    if !holds || is_one()? {
+        return Ok(());
+    }
+    Err(Failure::at(Exit::Usage, refusal.0, path, refusal.1))
+}
+
 /// Why packing failed, for a person.
 pub fn failure(error: Error, output: &Output) -> Failure {
     match error {

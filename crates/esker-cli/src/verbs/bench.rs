@@ -19,7 +19,7 @@ use crate::bench::spec::Spec;
 use crate::bench::workloads::{Settings, Workload};
 use crate::bench::{self, Plan, Tell, page};
 use crate::failure::{Exit, Failure, Outcome, said, shown};
-use crate::pack::output::replace;
+use crate::pack::output::{replace, spare_unlike};
 use crate::units::{parse_count, parse_size, ram, size_shown};
 
 /// The least to read and write, in bytes: four jobs with a piece of 1 MiB each.
@@ -310,15 +310,10 @@ pub fn aside<T: Send>(work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
 
 /// A picture takes the place of another one, and of no other file that holds something.
 pub fn spare_others(path: Option<&Path>) -> Outcome {
-    let Some(path) = path.filter(|path| path.metadata().is_ok_and(|meta| meta.is_file())) else {
-        return Ok(());
-    };
-    let text = read_to_string(path).unwrap_or_else(|_| "not of ours".to_owned());
-    if text.is_empty() || is_one(&text) {
-        return Ok(());
-    }
+    let Some(path) = path else { return Ok(()) };
+    let is_one = || Ok(read_to_string(path).is_ok_and(|text| is_one(&text)));
     let what = "the file exists already, and is no picture of esker bench";
-    Err(Failure::at(Exit::Usage, what, path, "name another file, or remove it"))
+    spare_unlike(path, is_one, (what, "name another file, or remove it"))
 }
 
 /// Writes a picture, if one is wanted.

@@ -3,12 +3,10 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
 use esker::Kind;
-use esker_image::Cache;
 use esker_image::pack::{Error, Meta, Options, Packed, Packer};
 use esker_volume::stream::OWN;
 
@@ -17,8 +15,8 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::images::{self, Opening};
 use crate::pack::{
     Bar, Choosing, First, Gathered, Hooks, Input, Making, Output, Packing, Plan, Rewriting, Total,
-    Work, described, explained, failure, gather_list, inputs, is_image, lay_open, refuse_in_vain,
-    refuse_too_little, take, unreadable, words,
+    Work, cache_of, described, explained, failure, gather_list, inputs, is_image, lay_open,
+    refuse_in_vain, refuse_too_little, take, unreadable, words,
 };
 use crate::volumes;
 
@@ -329,15 +327,4 @@ pub fn tell(
         return Ok(());
     }
     Err(Failure { exit: Exit::Partly, text: String::new() })
-}
-
-/// A cache where files come from all over what is packed: a block that was given up would be decoded for each of them
-/// again. It has half of the memory, if that leaves enough to pack with.
-pub fn cache_of(options: &mut Options) -> Arc<Cache> {
-    let mut ordered = options.clone();
-    ordered.keep_order();
-    let least = options.memory_least().max(ordered.memory_least());
-    let share = (options.memory / 2).min(options.memory.saturating_sub(least));
-    options.memory -= share;
-    Cache::new(usize::try_from(share).unwrap_or(usize::MAX))
 }

@@ -11,12 +11,12 @@ use esker_image::pack::{Meta, Options, Packed};
 use esker_image::{Cache, Image};
 use esker_volume::stream::OWN;
 
-use super::pack::{Told, cache_of, tell};
+use super::pack::{Told, tell};
 use crate::failure::{Outcome, path_shown};
 use crate::images::{self, Opening};
 use crate::pack::{
     Again, Bar, Choosing, Gathered, Hooks, Input, Making, Output, Packing, Rewriting, Total, Work,
-    failure, refuse_in_vain, refuse_too_little, take, take_over,
+    cache_of, failure, refuse_in_vain, refuse_too_little, take, take_over,
 };
 
 /// Pack an image again: at another level, with other blocks, a part of it, in another order, or only

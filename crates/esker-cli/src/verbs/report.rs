@@ -10,7 +10,7 @@ use esker::store::View as _;
 
 use crate::failure::{Exit, Failure, Outcome};
 use crate::images::{self, Node, Opening};
-use crate::pack::output::replace;
+use crate::pack::output::{replace, spare_unlike};
 use crate::printed::printer;
 use crate::report::{BEGINNING, Costs, page, volume};
 use crate::volumes;
@@ -71,17 +71,13 @@ impl Report {
 
     /// A page takes the place of another page, and of no other file that holds something.
     fn spare_others(&self) -> Outcome {
-        let meta = self.output.metadata().ok().filter(|meta| meta.is_file() && meta.len() > 0);
-        if self.force || meta.is_none() {
-            return Ok(());
-        }
-        let mut head = [0; BEGINNING.len()];
-        let read = File::open(&self.output).and_then(|mut file| file.read_exact(&mut head));
-        if read.is_ok() && head == *BEGINNING.as_bytes() {
-            return Ok(());
-        }
+        let is_one = || {
+            let mut head = [0; BEGINNING.len()];
+            let read = File::open(&self.output).and_then(|mut file| file.read_exact(&mut head));
+            Ok(self.force || read.is_ok() && head == *BEGINNING.as_bytes())
+        };
         let what = "the output exists already, and is no page of esker report";
-        Err(Failure::at(Exit::Usage, what, &self.output, "--force replaces it"))
+        spare_unlike(&self.output, is_one, (what, "--force replaces it"))
     }
 
     fn is_printed(&self) -> bool {

@@ -28,7 +28,7 @@ fn full_below(path: &Path) -> Option<PathBuf> {
 /// What may be done where what is in this mount cannot be written: `usual`, where that is not for want of room below.
 pub fn remedy(path: &Path, error: &Error, usual: &str) -> String {
     let no_room = matches!(Errno::from_io_error(error), Some(Errno::NOSPC | Errno::DQUOT));
-    match full_below(path).filter(|_| no_room) {
+    match no_room.then(|| full_below(path)).flatten() {
         Some(folder) => {
             let folder = path_shown(&folder);
             format!(
