@@ -157,9 +157,11 @@ fi
 
 # A call of `esker bench volume` is one word of the shell's, as no argument of it has spaces.
 if [ "${1%% *}" = bench ]; then
+    built=()
+    if [ -e build ]; then built=(--build "$(cat build)"); fi
     # shellcheck disable=SC2086
     "$esker" bench volume --device /dev/plain --erase --scratch /tmp/lab --images /tmp/lab \
-        --svg /tmp/lab/volumes.svg ${1#bench} 2>&1 | cat
+        --svg /tmp/lab/volumes.svg "${built[@]}" ${1#bench} 2>&1 | cat
     cat /tmp/lab/volumes.svg
     exit
 fi

@@ -17,6 +17,7 @@
 #
 # Exit status: that of the suite inside; 125 where the guest gave none.
 #   ESKER_ARCHIVE   for bench: a tar archive, which is archive.tar there (`bench tree:archive.tar`)
+#   ESKER_BUILD     for bench: the command that builds what is in it (gcc and make are there)
 #   ESKER_ACCEL     kvm, or tcg (the default: slower by far, and it runs anywhere)
 #   ESKER_MIRROR    where the packages come from (default: as apt has it)
 #   ESKER_SUITE     of Debian (default: trixie)
@@ -46,6 +47,7 @@ make_system() {
     local packages="linux-image-amd64 systemd-sysv kmod udev fuse3 util-linux attr acl procps"
     packages="$packages nvme-cli python3 sqlite3 git qemu-system-x86 qemu-utils seabios"
     packages="$packages e2fsprogs xfsprogs btrfs-progs f2fs-tools nilfs-tools"
+    packages="$packages gcc libc6-dev make"
     # What makes the kernel's first file system comes first: a kernel is content with it, whatever its usual one is.
     debootstrap --variant=minbase --include=initramfs-tools "$suite" "$root.new" \
         "${ESKER_MIRROR:-$(mirror)}" >"$lab/system.log" 2>&1
@@ -98,6 +100,7 @@ make_disks() {
         if [ -x "$bin/$command" ]; then cp "$bin/$command" "$lab/job/"; fi
     done
     if [ -n "${ESKER_ARCHIVE:-}" ]; then cp -- "$ESKER_ARCHIVE" "$lab/job/archive.tar"; fi
+    if [ -n "${ESKER_BUILD:-}" ]; then echo "$ESKER_BUILD" >"$lab/job/build"; fi
     echo "${*:-plain zoned}" >"$lab/job/disks"
     plain=512M
     if [ "${1:-}" = bench ]; then plain=4G; fi
