@@ -2,7 +2,9 @@
 //!
 //! Above: `summary`, and `verbs` for an image that is there. Invariant: what is told was counted, not guessed.
 
-use esker_image::pack::{CategoryUse, Choices, Left, Owns, Packed, UNPACK_FILE_MAX};
+use esker_image::pack::{
+    CategoryUse, Choices, GroupUse, Left, Owns, Packed, Tried, UNPACK_FILE_MAX,
+};
 use esker_stone::Codec;
 use serde_json::{Value, json};
 
@@ -34,6 +36,69 @@ fn left(own: &Choices) -> String {
     if told.is_empty() { told } else { format!("\n  streams that were left as they are:{told}") }
 }
 
+/// Which groups of blocks share a base, and why.
+fn groups(all: &[GroupUse]) -> String {
+    let (mut text, mut rest) = (String::new(), all);
+    while let Some(first) = rest.first() {
+        let of = |own: &&GroupUse| own.category == first.category;
+        let own;
+        (own, rest) = rest.split_at(rest.iter().take_while(of).count());
+        let bytes = own.iter().map(|group| group.bytes).sum();
+        text += &format!(
+            "\n  groups of {} that could share a base: {}, {}",
+            first.category,
+            own.len(),
+            size_shown(bytes)
+        );
+        let untried: Vec<_> = own.iter().filter(|group| group.tried.is_none()).collect();
+        if !untried.is_empty() {
+            let (rest, covered) = untried.iter().fold((0, 0), |(rest, covered), group| {
+                (rest + group.bytes - group.base, covered + group.covered)
+            });
+            text += &format!(
+                "\n    {} on one, untried: it has {} of the other {} too",
+                untried.len(),
+                size_shown(covered),
+                size_shown(rest),
+            );
+        }
+        for based in [true, false] {
+            let tried: Vec<_> = own
+                .iter()
+                .filter(|group| group.based == based)
+                .filter_map(|group| group.tried)
+                .collect();
+            if !tried.is_empty() {
+                let sum = |part: fn(&Tried) -> u64| size_shown(tried.iter().map(part).sum());
+                text += &format!(
+                    "\n    {} {} by trials: {} became {} on one, {} without",
+                    tried.len(),
+                    if based { "on one" } else { "without one" },
+                    sum(|own| own.plain),
+                    sum(|own| own.based),
+                    sum(|own| own.alone),
+                );
+            }
+        }
+    }
+    text
+}
+
+/// The same of one for a machine.
+pub fn group(own: &GroupUse) -> Value {
+    let tried = own.tried.map(
+        |Tried { plain, alone, based }| json!({ "bytes": plain, "alone": alone, "on_base": based }),
+    );
+    json!({
+        "category": own.category,
+        "bytes": own.bytes,
+        "base": own.base,
+        "covered": own.covered,
+        "tried": tried,
+        "on_base": own.based,
+    })
+}
+
 /// Why the image came out as it did, and the notes that were put into it.
 pub fn explained(packed: &Packed, notes: &[(Vec<u8>, Vec<u8>)]) -> String {
     let own = &packed.choices;
@@ -53,6 +118,7 @@ pub fn explained(packed: &Packed, notes: &[(Vec<u8>, Vec<u8>)]) -> String {
         None => format!("\n  {} units in the order in which they came", own.units),
         Some(pairs) => format!("\n  {} units, like beside like: {pairs} pairs are", own.units),
     };
+    text += &groups(&own.groups);
     if own.unpacked > 0 {
         let (streams, inside) = (size_shown(own.unpacked), size_shown(own.text));
         text += &format!("\n  streams of deflate: {streams}, stored as {inside} of text");

@@ -53,7 +53,8 @@ pub struct Making {
     /// How much is compressed together, as in 4M
     #[arg(long, value_name = "SIZE")]
     block_size: Option<String>,
-    /// How much plain data the blocks of a group may all refer to, as in 2M; 0: blocks stand alone
+    /// How much plain data the blocks of a group may all refer to where it pays, as in 2M; 0: blocks
+    /// stand alone
     #[arg(long, value_name = "SIZE")]
     shared_size: Option<String>,
     /// How much plain data refers to the same, as in 32M

@@ -9,7 +9,7 @@ use esker_stone::hex;
 use serde_json::json;
 
 use super::Gathered;
-use super::explain::category;
+use super::explain::{category, group};
 use crate::failure::{path_shown, shown};
 use crate::units::size_shown;
 
@@ -92,6 +92,7 @@ pub fn described(
         "repeated": packed.choices.repeated,
         "units": packed.choices.units,
         "alike": packed.choices.alike,
+        "groups": packed.choices.groups.iter().map(group).collect::<Vec<_>>(),
         "stream_max": packed.choices.stream_max,
         "unpacked": packed.choices.unpacked,
         "unpacked_text": packed.choices.text,

@@ -150,3 +150,56 @@ fn streams_that_are_left_as_they_are_are_told() {
         refused(&pack(&["--unpack", wrong]), 2, &["--unpack", wrong], &image);
     }
 }
+
+/// A program in words by chance; every twentieth is another one in each build.
+fn program_of(seed: u64, build: u64) -> Vec<u8> {
+    let next = |state: u64| state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    let mut state = next(next(seed));
+    let word = |at: u64| {
+        state = next(state);
+        let own = if at.is_multiple_of(20) { next(build ^ state) } else { state };
+        [0x48, 0x8b, (own >> 56) as u8, 0]
+    };
+    (0..5000).flat_map(word).collect()
+}
+
+#[test]
+fn a_group_has_a_base_where_that_pays() {
+    let scratch = Scratch::new();
+    let small = ["--block-size", "64K", "--shared-size", "64K", "--group-size", "512K"];
+    let alike: Vec<_> = (0..60).map(|build| program_of(1, build * 77)).collect();
+    let unlike: Vec<_> = (0..60).map(|number| program_of(number * 77, 0)).collect();
+    for (files, right) in [(alike, true), (unlike, false)] {
+        let tree = scratch.dir(if right { "alike" } else { "unlike" });
+        for (number, file) in files.iter().enumerate() {
+            fs::write(tree.join(number.to_string()), file).unwrap();
+        }
+        let image = scratch.path("x.esker");
+        let pack = ["pack", text(&tree), "-o", text(&image), "-l", "6", "--force"];
+        let told = done(&esker([&pack[..], &small, &["--json"]].concat()));
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let groups = told["groups"].as_array().unwrap();
+        assert!(groups.len() > 1, "{told}");
+        for group in groups {
+            assert_eq!(group["on_base"], right, "{group}");
+            assert!(group["bytes"].as_u64() > group["base"].as_u64(), "{group}");
+            assert!(right || group["tried"]["bytes"].is_u64(), "{group}");
+        }
+        let based: u64 = told["categories"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|category| category["based"].as_u64().unwrap())
+            .sum();
+        assert_eq!(based > 0, right, "{told}");
+        let told = done(&esker([&pack[..], &small, &["--explain"]].concat()));
+        let words = if right { " on one" } else { "without one by trials" };
+        assert!(told.contains("that could share a base") && told.contains(words), "{told}");
+        let out = scratch.path("out");
+        done(&esker(["extract", text(&image), "-o", text(&out)]));
+        for (number, file) in files.iter().enumerate() {
+            assert!(fs::read(out.join(number.to_string())).unwrap() == *file, "{number}");
+        }
+        fs::remove_dir_all(&out).unwrap();
+    }
+}

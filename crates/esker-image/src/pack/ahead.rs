@@ -1,7 +1,7 @@
 //! Work that is begun before anybody needs what comes of it.
 //!
 //! Above: `data`, `incoming`. Below: `pool`, whose threads do it when they come to it. Invariant: it is done once, by
-//! one of them or by whoever needs it and finds it not begun.
+//! one of them or, if it may, by whoever needs it and finds it not begun.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,6 +46,14 @@ impl<T: Send + 'static> Ahead<T> {
         }
         self.done.recv().map_err(|_| Error::Stopped)
     }
+
+    /// The thing, once a thread has done that: it takes what only threads have.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn wait(self) -> Result<T> {
+        self.done.recv().map_err(|_| Error::Stopped)
+    }
 }
 
 /// What is waiting, for who begins.
@@ -76,6 +84,9 @@ mod tests {
         let (ahead, act) = Ahead::new(4, double);
         assert_eq!(ahead.get().unwrap(), 8);
         act();
+        let (ahead, act) = Ahead::new(5, double);
+        std::thread::spawn(act).join().unwrap();
+        assert_eq!(ahead.wait().unwrap(), 10);
         // Nobody is left who would say what came of it.
         let (ahead, act) = Ahead::new(4, |_| panic!("what is done fails"));
         assert!(std::thread::spawn(act).join().is_err());

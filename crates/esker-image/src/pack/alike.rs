@@ -12,6 +12,8 @@ use super::units::UnitId;
 
 /// One of two to the power of this many places is an anchor, at first.
 const BITS: u32 = 6;
+/// So many bytes have one, in about: as many are in common for each vote.
+pub(super) const VOTE_LEN: u64 = 1 << BITS;
 /// Most anchors that are remembered.
 const ANCHORS_MAX: usize = 7 << 18;
 /// Units that an anchor remembers: the last ones that had it.

@@ -5,6 +5,7 @@
 //! spool, unit by unit, and from there into blocks: in its order as it comes, or at the end in an order that puts like
 //! to like. Invariant: a unit that was placed is in a block that has been, or will be, given to the pool.
 
+mod drawn;
 mod pictures;
 
 use std::collections::HashMap;
@@ -18,16 +19,13 @@ use esker_stone::rows::extents::{BlockName, Piece};
 use esker_stone::superblock::{DATA, ENCODERS};
 use esker_stone::{Setting, Shared};
 
-use super::alike::Like;
 use super::category::Category;
 use super::contents::{Contents, Part, Source, join};
 use super::explain::Choices;
-use super::groups::{Group, groups};
 use super::incoming::{Incoming, Queue, Step, WAITING_LEN, Waiting, own_hash};
 use super::look::{Look, Looked, Looker};
 use super::made::Making;
 use super::needs::Share;
-use super::order::grown;
 use super::own::Owns;
 use super::pool::{Job, Pool, Written};
 use super::program::{self, Code};
@@ -35,7 +33,7 @@ use super::repeats::{Grain, Repeats, Stretch};
 use super::scratch::Scratches;
 use super::sound;
 use super::spool::Spool;
-use super::telling::{Telling, told};
+use super::telling::Telling;
 use super::tree::NodeId;
 use super::units::{UnitId, Units};
 use super::unpack::{FILE_MAX, Streams, Unpacked, begins};
@@ -484,9 +482,9 @@ impl<W: Write> Data<W> {
         Ok(())
     }
 
-    /// Most bytes of one.
-    fn block_len_of(&self, category: Category) -> usize {
-        let usual = || category.block_len(self.block_len, self.shared.is_some());
+    /// Most bytes of a block, with a base or without.
+    fn block_len_of(&self, category: Category, has_base: bool) -> usize {
+        let usual = || category.block_len(self.block_len, has_base);
         self.owns.of(category).block_len.unwrap_or_else(usual)
     }
 
@@ -500,7 +498,7 @@ impl<W: Write> Data<W> {
         }
         let open = &self.open[category.number() as usize];
         let filled = self.units.place(unit, open.plain.len());
-        let block_len = self.block_len_of(category);
+        let block_len = self.block_len_of(category, self.shared.is_some());
         if filled + len > block_len || open.category != category {
             self.close(category)?;
         }
@@ -559,29 +557,6 @@ impl<W: Write> Data<W> {
     fn push(&mut self, job: Job) -> Result<()> {
         self.settings[job.category.number() as usize] = Some(job.setting);
         self.pool.push(job)
-    }
-
-    /// Gives the block at hand to the pool as what those behind it may refer to.
-    fn share(&mut self, category: Category) -> Result<()> {
-        self.shared = None;
-        let number = category.number() as usize;
-        if self.open[number].plain.is_empty() {
-            return Ok(());
-        }
-        let slot = self.pool.next_slot();
-        let told = if category.is_told() { told(&self.open[number].plain) } else { None };
-        let (base, own, telling) = match told {
-            None => (self.open[number].plain.clone(), Telling::Plain, Telling::Plain),
-            Some((vocabulary, form)) => {
-                (form.bytes.clone(), Telling::Form(form.into()), Telling::By(vocabulary.into()))
-            }
-        };
-        self.close_told(number, Some(own))?;
-        self.telling = telling;
-        let setting = self.owns.setting(category, self.setting);
-        let shared = Shared::new(base, setting, category.search());
-        self.shared = Some((slot, Arc::new(shared)));
-        Ok(())
     }
 
     /// Takes over all blocks of an image, as they are stored there, each checked.
@@ -709,69 +684,6 @@ impl<W: Write> Data<W> {
                 strip: None,
             })?;
         }
-        Ok(())
-    }
-
-    /// Gives all units their places, like beside like; what is of another category comes last, in its order.
-    fn place_alike(&mut self) -> Result<()> {
-        let (likes, all) = (self.units.likes(), 0..self.units.count() as UnitId);
-        self.choices.alike = Some(likes.len() as u64);
-        let mut places = vec![(0, 0); self.units.count()];
-        let is_there = |drawn: &Category| {
-            self.owns.is_drawn(*drawn)
-                && all.clone().any(|unit| self.units.category(unit) == *drawn)
-        };
-        for category in Category::DRAWN.into_iter().filter(is_there).collect::<Vec<_>>() {
-            self.place_drawn(category, &likes, &mut places)?;
-        }
-        drop(likes);
-        // Sound of one shape comes together: blocks hold no other.
-        let shape = |unit: &UnitId| match self.units.category(*unit) {
-            Category::Sound(shape) => 1 + u32::from(shape.number()),
-            _ => 0,
-        };
-        let mut others: Vec<_> =
-            all.filter(|&unit| !self.owns.is_drawn(self.units.category(unit))).collect();
-        others.sort_by_key(shape);
-        for unit in others {
-            places[unit as usize] = self.place(unit)?;
-        }
-        self.places = places;
-        Ok(())
-    }
-
-    /// Gives all units of a category their places, like beside like.
-    fn place_drawn(
-        &mut self,
-        category: Category,
-        likes: &[Like],
-        places: &mut [(u32, u32)],
-    ) -> Result<()> {
-        let len = |unit| {
-            let (start, end) = self.units.range(unit);
-            if self.units.category(unit) == category { (end - start) as u32 } else { 0 }
-        };
-        let lens: Vec<u32> = (0..self.units.count() as UnitId).map(len).collect();
-        let block_len = self.owns.of(category).block_len.unwrap_or(self.block_len);
-        let takes_base = self.owns.setting(category, self.setting).codec.takes_base();
-        let sharing = self.sharing.filter(|_| takes_base);
-        let near = sharing.map_or(0, Sharing::near).max(block_len);
-        let order = grown(&lens, likes, near);
-        let found = match sharing {
-            Some(sharing) => groups(&order, &lens, sharing, block_len),
-            None => vec![Group { base: Vec::new(), rest: order }],
-        };
-        for group in found {
-            for unit in group.base {
-                places[unit as usize] = self.put(unit)?;
-            }
-            self.share(category)?;
-            for unit in group.rest {
-                places[unit as usize] = self.place(unit)?;
-            }
-            self.close(category)?;
-        }
-        self.shared = None;
         Ok(())
     }
 

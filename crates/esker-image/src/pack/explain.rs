@@ -57,6 +57,34 @@ impl Left {
     }
 }
 
+/// What a block of a group took in a trial, with a base and without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    /// Its bytes.
+    pub plain: u64,
+    /// Those that it takes by itself.
+    pub alone: u64,
+    /// And in blocks on a base.
+    pub based: u64,
+}
+
+/// What was chosen for a group of blocks that could share a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupUse {
+    /// The category of its blocks, as users read it.
+    pub category: &'static str,
+    /// Bytes of all of it.
+    pub bytes: u64,
+    /// Bytes of the base that it could have.
+    pub base: u64,
+    /// Of the others, so many are in that base too, by what was found to be alike.
+    pub covered: u64,
+    /// What a trial said; none: that was enough, or they lie on a base whatever it saves.
+    pub tried: Option<Tried>,
+    /// Whether its blocks share that base.
+    pub based: bool,
+}
+
 /// What packing chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
@@ -68,6 +96,8 @@ pub struct Choices {
     pub units: u64,
     /// Whether the order of these is by what is alike, and how many pairs were.
     pub alike: Option<u64>,
+    /// What was chosen for groups of blocks, in the order of these.
+    pub groups: Vec<GroupUse>,
     /// Bytes of streams of deflate that are stored as their text.
     pub unpacked: u64,
     /// Bytes of that text.

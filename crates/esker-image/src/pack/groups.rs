@@ -1,14 +1,17 @@
 //! Groups: units whose blocks share a base, so that small blocks know what large ones would.
 //!
-//! Above: `data`. Below: the order that `order` found. Invariant: each unit of the order is in one group, in its base
-//! or among the rest, and keeps its place among those; no base is longer than it may be.
+//! Above: `data`, `sharing`. Below: the order that `order` found, what `alike` found. Invariant: each unit of the order
+//! is in one group, in its base or among the rest, and keeps its place among those; no base is longer than it may be.
 
 use super::Sharing;
+use super::alike::{Like, VOTE_LEN};
 use super::units::UnitId;
 
 /// Units whose blocks share a base.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Group {
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Group<'a> {
+    /// All of them, in their order.
+    pub units: &'a [UnitId],
     /// What the base is made of.
     pub base: Vec<UnitId>,
     /// What refers to it.
@@ -17,7 +20,12 @@ pub(super) struct Group {
 
 /// Cuts an order of units of these lengths into groups. The base has a unit from every part of its group, so
 /// that it has something of everything that is in there.
-pub(super) fn groups(order: &[UnitId], lens: &[u32], sharing: Sharing, alone: usize) -> Vec<Group> {
+pub(super) fn groups<'a>(
+    order: &'a [UnitId],
+    lens: &[u32],
+    sharing: Sharing,
+    alone: usize,
+) -> Vec<Group<'a>> {
     let (mut found, mut from) = (Vec::new(), 0);
     while from < order.len() {
         let (mut end, mut len) = (from, 0);
@@ -34,9 +42,39 @@ pub(super) fn groups(order: &[UnitId], lens: &[u32], sharing: Sharing, alone: us
     found
 }
 
+impl<'a> Group<'a> {
+    /// Units that have no base.
+    pub fn alone(units: &'a [UnitId]) -> Self {
+        Self { units, base: Vec::new(), rest: units.to_vec() }
+    }
+}
+
+/// How many bytes of the rest of each group are in its base too, by what was found to be alike.
+pub(super) fn covered(groups: &[Group<'_>], likes: &[Like], lens: &[u32]) -> Vec<u64> {
+    // Which group each unit is in, and whether in its base.
+    let mut sides = vec![(u32::MAX, false); lens.len()];
+    for (number, group) in (0..).zip(groups) {
+        group.rest.iter().for_each(|&unit| sides[unit as usize] = (number, false));
+        group.base.iter().for_each(|&unit| sides[unit as usize] = (number, true));
+    }
+    let mut votes = vec![0; lens.len()];
+    for &Like { unit, earlier, votes: own } in likes {
+        for (one, other) in [(unit as usize, earlier as usize), (earlier as usize, unit as usize)] {
+            if sides[one] == (sides[other].0, true) && !sides[other].1 {
+                votes[other] = own.max(votes[other]);
+            }
+        }
+    }
+    let bytes = |&unit: &UnitId| {
+        (u64::from(votes[unit as usize]) * VOTE_LEN).min(lens[unit as usize].into())
+    };
+    groups.iter().map(|group| group.rest.iter().map(bytes).sum()).collect()
+}
+
 /// A group of units that have `len` bytes, `base_len` of them in the base.
-fn group(units: &[UnitId], lens: &[u32], base_len: u64, len: u64) -> Group {
-    let mut group = Group::default();
+fn group<'a>(units: &'a [UnitId], lens: &[u32], base_len: u64, len: u64) -> Group<'a> {
+    let mut group = Group::alone(units);
+    group.rest.clear();
     let (mut seen, mut taken) = (0, 0);
     for &unit in units {
         let own = u64::from(lens[unit as usize]);
@@ -79,10 +117,23 @@ mod tests {
     #[test]
     fn what_fits_into_one_block_has_no_base() {
         let sharing = Sharing { base_len: 100, group_len: 800 };
-        let all = |rest: &[UnitId]| vec![Group { base: Vec::new(), rest: rest.to_vec() }];
-        assert_eq!(groups(&[1, 0], &[50, 60], sharing, 200), all(&[1, 0]));
+        assert_eq!(groups(&[1, 0], &[50, 60], sharing, 200), [Group::alone(&[1, 0])]);
         assert_eq!(groups(&[], &[], sharing, 200), []);
         // A unit that is longer than a base may be is in none.
-        assert_eq!(groups(&[0, 1], &[500, 200], sharing, 200), all(&[0, 1]));
+        assert_eq!(groups(&[0, 1], &[500, 200], sharing, 200), [Group::alone(&[0, 1])]);
+    }
+
+    #[test]
+    fn what_a_base_covers_is_told_by_those_of_its_own_group() {
+        let like = |unit, earlier, votes| Like { unit, earlier, votes };
+        let lens = [1000; 6];
+        let found = [
+            Group { units: &[0, 1, 2], base: vec![1], rest: vec![0, 2] },
+            Group { units: &[3, 4, 5], base: vec![3], rest: vec![4, 5] },
+        ];
+        // Of several votes the most count, and no more than there is.
+        let likes = [like(1, 0, 3), like(2, 1, 5), like(2, 0, 9), like(4, 1, 9), like(5, 3, 99)];
+        assert_eq!(covered(&found, &likes, &lens), [8 * VOTE_LEN, 1000]);
+        assert_eq!(covered(&[Group::alone(&[0, 1])], &likes, &lens), [0]);
     }
 }

@@ -24,6 +24,7 @@
 //! | alike.rs | what has much in common with what |
 //! | order.rs | blocks grown from what is alike |
 //! | groups.rs | what many blocks share, so that they can be small |
+//! | trial.rs | whether they do |
 //! | pool.rs | blocks compressed by all cores, written in their order |
 //! | needs.rs | how much memory that takes |
 //! | packer.rs | all of it together, and the end: index, roots |
@@ -64,6 +65,7 @@ mod sound;
 mod spool;
 mod telling;
 mod tree;
+mod trial;
 mod units;
 mod unpack;
 
@@ -71,7 +73,7 @@ use esker_stone::limits::{BLOCK_LEN_MAX, PAGE_LEN};
 use esker_stone::{Codec, Setting};
 
 pub use category::Category;
-pub use explain::{Amount, CategoryUse, Choices, Left, uses};
+pub use explain::{Amount, CategoryUse, Choices, GroupUse, Left, Tried, uses};
 pub use from_view::{Guide, Waiting, copy, copy_adopted, copy_into, copy_names, xattrs};
 pub use incoming::Incoming;
 pub use kinds::KindUse;

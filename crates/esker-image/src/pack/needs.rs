@@ -48,6 +48,7 @@ impl Needs {
         // Those of which like is drawn to like are filled one after the other.
         let drawn = if options.alike { Category::DRAWN.len() as u64 - 1 } else { 0 };
         let filled = block * (Category::NAMES.len() as u64 - drawn) + base_len as u64;
+        // Whether a group has a base is tried in the room of these, when nothing is looked for any more.
         let repeats = options.repeats.map_or(0, |_| Repeats::MEMORY_FULL);
         let alike = if options.alike { Likeness::MEMORY_FULL } else { 0 };
         Self {
@@ -114,5 +115,22 @@ impl Share {
         let taken = needs.with(threads) + needs.block * spare as u64;
         let (known, known_least) = (memory - taken, needs.known);
         Ok(Self { threads, room: threads + spare, known, known_least })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack::trial::Trial;
+
+    #[test]
+    fn trials_fit_into_what_was_taken_for_looking() {
+        for level in [5, 6] {
+            let options = Options::level(level, 2, 1 << 30);
+            let needs = Needs::of(&options);
+            let base_len = options.shares().unwrap().base_len;
+            let trial = Trial::memory(options.data, options.block_len, base_len);
+            assert!(trial <= (needs.least() / 4).min(needs.known), "{trial}: {level}");
+        }
     }
 }
