@@ -78,6 +78,7 @@ make_source() {
     dpkg-deb --fsys-tarfile "$sources/$deb" | tar -xf - -C "$work/deb" "./usr/src/$root.tar.xz"
     mkdir -p "$1"
     tar -xf "$work/deb/usr/src/$root.tar.xz" -C "$1" --strip-components=1 "${linux_parts[@]/#/$root/}"
+    rm -rf "$work/deb"
 }
 
 make_mixed() {

@@ -13,6 +13,9 @@ use esker_stone::{Codec, Superblock};
 
 use kit::{STREAMS, open, options, pack_files, pack_texts, texts};
 
+/// A base of so much pays for blocks of 64 KiB of these texts.
+const SHARING: Sharing = Sharing { base_len: 96 << 10, group_len: 512 << 10 };
+
 fn rows(image: &Image) -> Vec<BlockRow> {
     let slots = 0..image.root().indexes[0].1.entries as u32;
     slots.map(|slot| image.block_row(BlockName { segment: DATA, slot }).unwrap()).collect()
@@ -26,7 +29,7 @@ fn feature(bytes: &[u8]) -> u64 {
 fn text_is_read_as_it_was_packed() {
     for (codec, level) in [(Codec::Zstd, 3), (Codec::Zstd, 18), (Codec::Xz, 6), (Codec::Brotli, 5)]
     {
-        let usual = options(codec, level);
+        let usual = Options { sharing: Some(SHARING), ..options(codec, level) };
         let bytes = pack_texts(usual.clone());
         assert_eq!(feature(&bytes), WORDS);
         let other = Options { threads: 3, memory: 256 << 20, ..usual };
@@ -47,8 +50,8 @@ fn text_is_read_as_it_was_packed() {
 #[test]
 fn blocks_on_a_base_have_its_words_and_others_their_own() {
     let told = |sharing: bool| {
-        let usual = options(Codec::Zstd, 6);
-        let usual = if sharing { usual } else { Options { sharing: None, ..usual } };
+        let sharing = sharing.then_some(SHARING);
+        let usual = Options { sharing, ..options(Codec::Zstd, 6) };
         let image = open(pack_texts(usual)).unwrap();
         rows(&image).into_iter().filter(|row| row.words > 0).collect::<Vec<_>>()
     };

@@ -3,7 +3,7 @@
 //! Above: `summary`, and `verbs` for an image that is there. Invariant: what is told was counted, not guessed.
 
 use esker_image::pack::{
-    CategoryUse, Choices, GroupUse, Left, Owns, Packed, Tried, UNPACK_FILE_MAX,
+    CategoryUse, Choice, Choices, GroupUse, Left, Owns, Packed, Tried, UNPACK_FILE_MAX,
 };
 use esker_stone::Codec;
 use serde_json::{Value, json};
@@ -36,66 +36,51 @@ fn left(own: &Choices) -> String {
     if told.is_empty() { told } else { format!("\n  streams that were left as they are:{told}") }
 }
 
-/// Which groups of blocks share a base, and why.
-fn groups(all: &[GroupUse]) -> String {
-    let (mut text, mut rest) = (String::new(), all);
-    while let Some(first) = rest.first() {
-        let of = |own: &&GroupUse| own.category == first.category;
-        let own;
-        (own, rest) = rest.split_at(rest.iter().take_while(of).count());
-        let bytes = own.iter().map(|group| group.bytes).sum();
-        text += &format!(
-            "\n  groups of {} that could share a base: {}, {}",
-            first.category,
-            own.len(),
-            size_shown(bytes)
-        );
-        let untried: Vec<_> = own.iter().filter(|group| group.tried.is_none()).collect();
-        if !untried.is_empty() {
-            let (rest, covered) = untried.iter().fold((0, 0), |(rest, covered), group| {
-                (rest + group.bytes - group.base, covered + group.covered)
-            });
-            text += &format!(
-                "\n    {} on one, untried: it has {} of the other {} too",
-                untried.len(),
-                size_shown(covered),
-                size_shown(rest),
-            );
-        }
-        for based in [true, false] {
-            let tried: Vec<_> = own
-                .iter()
-                .filter(|group| group.based == based)
-                .filter_map(|group| group.tried)
-                .collect();
-            if !tried.is_empty() {
-                let sum = |part: fn(&Tried) -> u64| size_shown(tried.iter().map(part).sum());
-                text += &format!(
-                    "\n    {} {} by trials: {} became {} on one, {} without",
-                    tried.len(),
-                    if based { "on one" } else { "without one" },
-                    sum(|own| own.plain),
-                    sum(|own| own.based),
-                    sum(|own| own.alone),
-                );
-            }
-        }
-    }
-    text
+/// The word that `--category` has for what is called otherwise.
+fn kind_of(category: &str) -> String {
+    let kind = Owns::name_of(category).filter(|kind| *kind != category);
+    kind.map_or_else(String::new, |kind| format!(" [{kind}]"))
 }
 
-/// The same of one for a machine.
+/// Groups of blocks, and why they share a base or not.
+fn group_words(own: &GroupUse) -> String {
+    let Tried { plain, alone, based } = own.tried;
+    let tried = || {
+        let [plain, alone, based] = [plain, alone, based].map(size_shown);
+        format!("by trials: {plain} became {based} on it, {alone} without")
+    };
+    let why = match own.choice {
+        Choice::Common => {
+            let (covered, rest) = (size_shown(own.covered), size_shown(own.bytes - own.base));
+            format!("on a base that has {covered} of the other {rest} too")
+        }
+        Choice::Short => "on a base, since streams are made of short blocks".to_owned(),
+        Choice::Tried(true) => format!("on a base {}", tried()),
+        Choice::Tried(false) => format!("without a base {}", tried()),
+    };
+    let (kind, bytes) = (kind_of(own.category), size_shown(own.bytes));
+    format!("\n  groups of {}{kind}: {} of {bytes} {why}", own.category, own.count)
+}
+
+/// The same for a machine.
 pub fn group(own: &GroupUse) -> Value {
-    let tried = own.tried.map(
-        |Tried { plain, alone, based }| json!({ "bytes": plain, "alone": alone, "on_base": based }),
-    );
+    let Tried { plain, alone, based } = own.tried;
+    let tried = json!({ "bytes": plain, "alone": alone, "on_base": based });
+    let (why, based) = match own.choice {
+        Choice::Common => ("in common", true),
+        Choice::Short => ("short blocks", true),
+        Choice::Tried(based) => ("tried", based),
+    };
     json!({
         "category": own.category,
+        "kind": Owns::name_of(own.category),
+        "groups": own.count,
         "bytes": own.bytes,
         "base": own.base,
         "covered": own.covered,
-        "tried": tried,
-        "on_base": own.based,
+        "on_base": based,
+        "why": why,
+        "tried": Some(tried).filter(|_| plain > 0),
     })
 }
 
@@ -118,7 +103,7 @@ pub fn explained(packed: &Packed, notes: &[(Vec<u8>, Vec<u8>)]) -> String {
         None => format!("\n  {} units in the order in which they came", own.units),
         Some(pairs) => format!("\n  {} units, like beside like: {pairs} pairs are", own.units),
     };
-    text += &groups(&own.groups);
+    text += &own.groups.iter().map(group_words).collect::<String>();
     if own.unpacked > 0 {
         let (streams, inside) = (size_shown(own.unpacked), size_shown(own.text));
         text += &format!("\n  streams of deflate: {streams}, stored as {inside} of text");
@@ -130,9 +115,7 @@ pub fn explained(packed: &Packed, notes: &[(Vec<u8>, Vec<u8>)]) -> String {
 
 /// How blocks of a kind of data are stored, in words.
 pub fn category_words(own: &CategoryUse) -> String {
-    // As `--category` calls it.
-    let kind = Owns::name_of(own.name).filter(|kind| *kind != own.name);
-    let kind = kind.map_or_else(String::new, |kind| format!(" [{kind}]"));
+    let kind = kind_of(own.name);
     let mut text = format!(
         "{}{kind}: {} blocks of up to {}, {} became {} (1 : {:.1})",
         own.name,

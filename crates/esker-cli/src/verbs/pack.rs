@@ -39,9 +39,9 @@ Blocks have 2M where nothing else is said, at level 6 3M. From level 1 on, what 
 stored once, wherever it begins: stretches of 1 or 2 KiB and more. From level 4 on, what is alike
 comes together (all bytes wait in a file without a name beside the output until everything is read),
 and text is told in words. At levels 5 and 6 the blocks of each 32M share a base of 3M from all
-parts of these, so that they are small to read and know what large ones would: where that saves a
-sixteenth, or an eightieth of text, by a trial of one block; otherwise, and at other levels, they
-are alone. What is compressed already is found out and stored; from level 2 on WAVE and AIFF sound
+parts of these, so that they are small to read and know what large ones would, unless they have
+little in common and a trial says that it does not pay; then, and at other levels, they are alone.
+What is compressed already is found out and stored; from level 2 on WAVE and AIFF sound
 is predicted. At levels 4 and 7 to 9 code in ELF, PE and Mach-O files lies apart, and calls are told
 by what they call. From level 5 on, what is in files of gzip, zip and PNG and in packs of git is
 stored as text, and they are made of it again bit by bit: streams of up to 4K at levels 5 and 6, all

@@ -74,7 +74,7 @@ impl Category {
         "pictures of JPEG",
     ];
 
-    /// Those of which like is drawn to like, and whose blocks share bases.
+    /// Those of which like is drawn to like, and whose blocks may share bases.
     pub(super) const DRAWN: [Self; 8] = [
         Self::Usual,
         Self::Words,

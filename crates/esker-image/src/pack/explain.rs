@@ -57,7 +57,7 @@ impl Left {
     }
 }
 
-/// What a block of a group took in a trial, with a base and without.
+/// What blocks of groups took in trials, with a base and without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried {
     /// Its bytes.
@@ -68,21 +68,47 @@ pub struct Tried {
     pub based: u64,
 }
 
-/// What was chosen for a group of blocks that could share a base.
+/// Whether blocks share a base, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// They do: much of them is in it too.
+    Common,
+    /// They do, since what is made of them wants short ones.
+    Short,
+    /// A trial said whether they do.
+    Tried(bool),
+}
+
+/// Groups of blocks that could share a base, of one category, for which the same was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupUse {
-    /// The category of its blocks, as users read it.
+    /// The category, as users read it.
     pub category: &'static str,
-    /// Bytes of all of it.
+    /// Whether they do.
+    pub choice: Choice,
+    /// How many there are.
+    pub count: u64,
+    /// Bytes of all of them.
     pub bytes: u64,
-    /// Bytes of the base that it could have.
+    /// Bytes of the bases that they could have.
     pub base: u64,
-    /// Of the others, so many are in that base too, by what was found to be alike.
+    /// Of the others, so many are in these too, by what was found to be alike.
     pub covered: u64,
-    /// What a trial said; none: that was enough, or they lie on a base whatever it saves.
-    pub tried: Option<Tried>,
-    /// Whether its blocks share that base.
-    pub based: bool,
+    /// What trials said, if there were any.
+    pub tried: Tried,
+}
+
+impl GroupUse {
+    /// Counts more of them.
+    pub(super) const fn join(&mut self, other: &Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.base += other.base;
+        self.covered += other.covered;
+        self.tried.plain += other.tried.plain;
+        self.tried.alone += other.tried.alone;
+        self.tried.based += other.tried.based;
+    }
 }
 
 /// What packing chose.
@@ -96,7 +122,7 @@ pub struct Choices {
     pub units: u64,
     /// Whether the order of these is by what is alike, and how many pairs were.
     pub alike: Option<u64>,
-    /// What was chosen for groups of blocks, in the order of these.
+    /// What was chosen for groups of blocks.
     pub groups: Vec<GroupUse>,
     /// Bytes of streams of deflate that are stored as their text.
     pub unpacked: u64,

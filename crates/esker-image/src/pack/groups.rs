@@ -42,10 +42,10 @@ pub(super) fn groups<'a>(
     found
 }
 
-impl<'a> Group<'a> {
-    /// Units that have no base.
-    pub fn alone(units: &'a [UnitId]) -> Self {
-        Self { units, base: Vec::new(), rest: units.to_vec() }
+impl Group<'_> {
+    /// Whether there is a base, and something that could refer to it.
+    pub const fn could_share(&self) -> bool {
+        !self.base.is_empty() && !self.rest.is_empty()
     }
 }
 
@@ -73,8 +73,7 @@ pub(super) fn covered(groups: &[Group<'_>], likes: &[Like], lens: &[u32]) -> Vec
 
 /// A group of units that have `len` bytes, `base_len` of them in the base.
 fn group<'a>(units: &'a [UnitId], lens: &[u32], base_len: u64, len: u64) -> Group<'a> {
-    let mut group = Group::alone(units);
-    group.rest.clear();
+    let mut group = Group { units, base: Vec::new(), rest: Vec::new() };
     let (mut seen, mut taken) = (0, 0);
     for &unit in units {
         let own = u64::from(lens[unit as usize]);
@@ -93,6 +92,10 @@ fn group<'a>(units: &'a [UnitId], lens: &[u32], base_len: u64, len: u64) -> Grou
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn alone(units: &[UnitId]) -> Group<'_> {
+        Group { units, base: Vec::new(), rest: units.to_vec() }
+    }
 
     #[test]
     fn every_unit_is_in_one_group_and_bases_are_from_all_parts() {
@@ -117,10 +120,13 @@ mod tests {
     #[test]
     fn what_fits_into_one_block_has_no_base() {
         let sharing = Sharing { base_len: 100, group_len: 800 };
-        assert_eq!(groups(&[1, 0], &[50, 60], sharing, 200), [Group::alone(&[1, 0])]);
+        assert_eq!(groups(&[1, 0], &[50, 60], sharing, 200), [alone(&[1, 0])]);
         assert_eq!(groups(&[], &[], sharing, 200), []);
         // A unit that is longer than a base may be is in none.
-        assert_eq!(groups(&[0, 1], &[500, 200], sharing, 200), [Group::alone(&[0, 1])]);
+        assert_eq!(groups(&[0, 1], &[500, 200], sharing, 200), [alone(&[0, 1])]);
+        // Nothing is left that could refer to what all are in.
+        let all = groups(&[0, 1], &[50, 60], Sharing { base_len: 800, group_len: 800 }, 100);
+        assert!(all.iter().all(|group| !group.could_share()), "{all:?}");
     }
 
     #[test]
@@ -134,6 +140,6 @@ mod tests {
         // Of several votes the most count, and no more than there is.
         let likes = [like(1, 0, 3), like(2, 1, 5), like(2, 0, 9), like(4, 1, 9), like(5, 3, 99)];
         assert_eq!(covered(&found, &likes, &lens), [8 * VOTE_LEN, 1000]);
-        assert_eq!(covered(&[Group::alone(&[0, 1])], &likes, &lens), [0]);
+        assert_eq!(covered(&[alone(&[0, 1])], &likes, &lens), [0]);
     }
 }

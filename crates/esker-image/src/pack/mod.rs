@@ -73,7 +73,7 @@ use esker_stone::limits::{BLOCK_LEN_MAX, PAGE_LEN};
 use esker_stone::{Codec, Setting};
 
 pub use category::Category;
-pub use explain::{Amount, CategoryUse, Choices, GroupUse, Left, Tried, uses};
+pub use explain::{Amount, CategoryUse, Choice, Choices, GroupUse, Left, Tried, uses};
 pub use from_view::{Guide, Waiting, copy, copy_adopted, copy_into, copy_names, xattrs};
 pub use incoming::Incoming;
 pub use kinds::KindUse;
@@ -120,7 +120,7 @@ pub struct Options {
     pub notes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Blocks of a group have a base in common: plain bytes that all of them may refer to.
+/// Blocks of a group have a base in common where that pays: plain bytes that all of them may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sharing {
     /// Plain bytes of a base, at most.
@@ -234,8 +234,8 @@ impl Options {
         self.words && self.tries()
     }
 
-    /// Whether code is told from other bytes: where like is drawn to like, and blocks share no base, which is used as
-    /// it is and has something for everything.
+    /// Whether code is told from other bytes: where like is drawn to like, and no blocks share a base, which is used
+    /// as it is and has something for everything.
     fn knows_code(&self) -> bool {
         self.tries() && self.alike && self.shares().is_none()
     }

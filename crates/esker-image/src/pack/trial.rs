@@ -1,8 +1,8 @@
 //! Whether the blocks of a group have a base: what its units have in common says so, or a trial.
 //!
 //! Above: `data`. Below: `telling`, the codecs. Who reads a block decodes its base first, so a base that saves next to
-//! nothing is none. Invariant: it depends on the bytes of the group and on the options alone, and decides how bytes are
-//! stored, never what they are.
+//! nothing is none. Invariant: it depends on what is packed and on the options alone, and decides how bytes are stored,
+//! never what they are.
 
 use esker_stone::Setting;
 
@@ -16,30 +16,46 @@ use super::telling::{Telling, told};
 const COVERED: u64 = 10;
 /// How hard is tried: a level above shows the same differences, half as large, for many times the CPU; one below others.
 const LEVEL: i32 = 12;
+/// What is tried is one block, or as much of it as this.
+const LEN_MAX: usize = 4 << 20;
+/// Blocks that are shorter than this are tried from several places.
+const LEN_MIN: usize = 1 << 20;
+const PLACES: usize = 4;
 /// What a base must save, one part in so many, where blocks on it are as long as those without: the slowest reads
 /// decode twice as much for it.
 const GAIN: u64 = 16;
-/// The same of text, of which blocks on a base are shorter.
+/// The same of text: there is half as much to decode in words, and blocks of it are shorter on a base.
 const GAIN_OF_TEXT: u64 = 80;
 
-/// A block of a group, to be compressed with a base and without.
+/// Blocks of a group, to be compressed with a base and without.
 pub(super) struct Trial {
-    pub category: Category,
-    pub setting: Setting,
+    category: Category,
+    setting: Setting,
+    /// The longest block that stands alone, and on a base.
+    lens: [usize; 2],
     pub base: Vec<u8>,
-    /// Bytes beside it, as many as a block may have that stands alone.
-    pub sample: Vec<u8>,
-    /// The longest block on a base.
-    pub block_len: usize,
+    /// Bytes beside it, in blocks that stand alone.
+    pub samples: Vec<Vec<u8>>,
     /// What came of it.
     tried: Result<Tried>,
 }
 
 impl Trial {
-    pub fn new(category: Category, setting: Setting) -> Self {
-        let (base, sample) = (Vec::new(), Vec::new());
+    /// That of blocks that are as long as this at most, alone and on a base.
+    pub fn new(category: Category, setting: Setting, lens: [usize; 2]) -> Self {
         let tried = Ok(Tried::default());
-        Self { category, setting, base, sample, block_len: 0, tried }
+        Self { category, setting, lens, base: Vec::new(), samples: Vec::new(), tried }
+    }
+
+    /// How long a sample is at most.
+    pub fn sample_len(&self) -> usize {
+        self.lens[0].min(LEN_MAX)
+    }
+
+    /// Where in so many units samples begin.
+    pub fn places(&self, units: usize) -> impl Iterator<Item = usize> + use<> {
+        let count = if self.lens[0] < LEN_MIN { PLACES } else { 1 };
+        (0..count).map(move |place| units * (2 * place + 1) / (2 * count))
     }
 
     /// Whether blocks of this category are tried. Those of text of streams lie on a base whatever it saves: what is
@@ -66,28 +82,33 @@ impl Trial {
 
     /// What came of it, and whether the group has a base.
     pub fn end(self) -> Result<(Tried, bool)> {
-        let tried = self.tried?;
+        let own = self.tried?;
         let gain = if self.category.is_told() { GAIN_OF_TEXT } else { GAIN };
-        Ok((tried, tried.based + tried.alone / gain <= tried.alone))
+        Ok((own, own.alone > 0 && own.based + own.alone / gain <= own.alone))
     }
 
     fn run(&mut self) -> Result<Tried> {
         let (plain, setting) = (std::mem::take(&mut self.base), within(self.setting));
-        let Self { sample, category, block_len, .. } = &*self;
-        let own = if category.is_told() { Telling::Own.form(sample) } else { None };
-        let own = own.as_ref().map_or(sample, |form| &form.bytes);
-        let alone = setting.encode(own, &[])?.1.len() as u64;
-        let (base, telling) = match category.is_told().then(|| told(&plain)).flatten() {
+        let is_told = self.category.is_told();
+        let (base, telling) = match is_told.then(|| told(&plain)).flatten() {
             Some((known, form)) => (form.bytes, Telling::By(known.into())),
             None => (plain, Telling::Plain),
         };
-        let mut based = 0;
-        for block in sample.chunks((*block_len).max(1)) {
-            let form = telling.form(block);
-            let bytes = form.as_ref().map_or(block, |form| &form.bytes);
-            based += setting.encode(bytes, &base)?.1.len() as u64;
+        let own = if is_told { Telling::Own } else { Telling::Plain };
+        let stored = |bytes: &[u8], telling: &Telling, base: &[u8]| -> Result<u64> {
+            let form = telling.form(bytes);
+            let bytes = form.as_ref().map_or(bytes, |form| &form.bytes);
+            Ok(setting.encode(bytes, base)?.1.len() as u64)
+        };
+        let mut tried = Tried::default();
+        for sample in &self.samples {
+            tried.plain += sample.len() as u64;
+            tried.alone += stored(sample, &own, &[])?;
+            for block in sample.chunks(self.lens[1].max(1)) {
+                tried.based += stored(block, &telling, &base)?;
+            }
         }
-        Ok(Tried { plain: sample.len() as u64, alone, based })
+        Ok(tried)
     }
 }
 
@@ -111,8 +132,9 @@ mod tests {
     }
 
     fn tried(category: Category, base: &[u8], sample: &[u8]) -> (Tried, bool) {
-        let mut trial = Trial::new(category, Setting::new(Codec::Zstd, 18));
-        (trial.base, trial.sample, trial.block_len) = (base.into(), sample.into(), 1 << 20);
+        let lens = [3 << 20, category.block_len(3 << 20, true)];
+        let mut trial = Trial::new(category, Setting::new(Codec::Zstd, 18), lens);
+        (trial.base, trial.samples) = (base.into(), vec![sample.into()]);
         let (ahead, act) = trial.begin();
         std::thread::spawn(act).join().unwrap();
         ahead.wait().unwrap().end().unwrap()
@@ -128,7 +150,7 @@ mod tests {
         let (own, based) = tried(Category::Usual, &base, &other);
         assert!(!based && own.based > own.alone - own.alone / GAIN, "{own:?}");
         // Nothing to try it with.
-        assert!(tried(Category::Usual, &base, &[]).1);
+        assert!(!tried(Category::Usual, &base, &[]).1);
     }
 
     #[test]
@@ -140,6 +162,18 @@ mod tests {
         assert_eq!(based, own.based + own.alone / GAIN_OF_TEXT <= own.alone, "{own:?}");
         let (_, same) = tried(Category::Words, &base, &base);
         assert!(same);
+    }
+
+    #[test]
+    fn short_blocks_are_tried_in_several_places() {
+        let setting = Setting::new(Codec::Zstd, 18);
+        let of = |len, units| {
+            let trial = Trial::new(Category::Usual, setting, [len; 2]);
+            (trial.sample_len(), trial.places(units).collect::<Vec<_>>())
+        };
+        assert_eq!(of(3 << 20, 100), (3 << 20, vec![50]));
+        assert_eq!(of(64 << 10, 100), (64 << 10, vec![12, 37, 62, 87]));
+        assert_eq!(of(64 << 20, 1), (LEN_MAX, vec![0]));
     }
 
     #[test]

@@ -129,6 +129,9 @@ impl Coding for Zstd {
         }
         if !base.is_empty() {
             let mut context = encoder()?;
+            // Wherever it lies in memory.
+            let alike = CParameter::DeterministicRefPrefix(true);
+            context.set_parameter(alike).map_err(refused)?;
             context.ref_prefix(base).map_err(refused)?;
             return compress(&mut context, level, plain, window, stored);
         }

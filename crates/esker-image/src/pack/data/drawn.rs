@@ -13,7 +13,7 @@ use crate::pack::Sharing;
 use crate::pack::ahead::Ahead;
 use crate::pack::alike::Like;
 use crate::pack::category::Category;
-use crate::pack::explain::GroupUse;
+use crate::pack::explain::{Choice, GroupUse, Tried};
 use crate::pack::groups::{Group, covered, groups};
 use crate::pack::order::grown;
 use crate::pack::telling::{Telling, told};
@@ -75,10 +75,10 @@ impl<W: Write> Data<W> {
         let sharing = self.sharing.filter(|_| takes_base);
         let near = sharing.map_or(0, Sharing::near).max(block_len);
         let order = grown(&lens, likes, near);
-        let found = match sharing {
-            Some(sharing) => groups(&order, &lens, sharing, block_len),
-            None => vec![Group::alone(&order)],
+        let Some(sharing) = sharing else {
+            return self.place_units(category, &[], &order, places);
         };
+        let found = groups(&order, &lens, sharing, block_len);
         let mut coming = found.iter().zip(covered(&found, likes, &lens));
         let mut look = |own: &mut Self| {
             let next = coming.next();
@@ -89,7 +89,10 @@ impl<W: Write> Data<W> {
             let (group, based) = (looked.group, self.choose(category, looked)?);
             // Threads try the next one while this one is placed.
             next = look(self)?;
-            self.place_group(category, group, based, places)?;
+            match based {
+                true => self.place_units(category, &group.base, &group.rest, places)?,
+                false => self.place_units(category, &[], group.units, places)?,
+            }
         }
         Ok(())
     }
@@ -101,20 +104,22 @@ impl<W: Write> Data<W> {
         group: &'a Group<'a>,
         covered: u64,
     ) -> Result<Looked<'a>> {
-        let rest = self.len_of(&group.rest);
-        let is_clear = !Trial::is_of(category) || Trial::is_clear(covered, rest);
-        if group.base.is_empty() || is_clear {
+        let is_common = Trial::is_clear(covered, self.len_of(&group.rest));
+        if !group.could_share() || !Trial::is_of(category) || is_common {
             return Ok(Looked { group, covered, trial: None });
         }
-        let mut trial = Trial::new(category, self.owns.setting(category, self.setting));
+        let lens = [false, true].map(|based| self.block_len_of(category, based));
+        let mut trial = Trial::new(category, self.owns.setting(category, self.setting), lens);
         group.base.iter().try_for_each(|&unit| self.append(unit, &mut trial.base))?;
-        let most = self.block_len_of(category, false);
-        trial.block_len = self.block_len_of(category, true);
-        for &unit in &group.rest[group.rest.len() / 2..] {
-            if trial.sample.len() + self.len_of(&[unit]) as usize > most {
-                break;
+        for place in trial.places(group.rest.len()) {
+            let mut sample = Vec::new();
+            for &unit in &group.rest[place..] {
+                if sample.len() + self.len_of(&[unit]) as usize > trial.sample_len() {
+                    break;
+                }
+                self.append(unit, &mut sample)?;
             }
-            self.append(unit, &mut trial.sample)?;
+            trial.samples.push(sample);
         }
         let (trial, act) = trial.begin();
         self.pool.ahead(act)?;
@@ -124,31 +129,42 @@ impl<W: Write> Data<W> {
     /// Whether a group has its base.
     fn choose(&mut self, category: Category, looked: Looked<'_>) -> Result<bool> {
         let Looked { group, covered, trial } = looked;
-        if group.base.is_empty() {
+        if !group.could_share() {
             return Ok(false);
         }
-        let tried = trial.map(|trial| trial.wait()?.end()).transpose()?;
-        let based = tried.is_none_or(|(_, based)| based);
-        self.choices.groups.push(GroupUse {
+        let (tried, choice) = match trial {
+            Some(trial) => {
+                let (tried, based) = trial.wait()?.end()?;
+                (tried, Choice::Tried(based))
+            }
+            None if Trial::is_of(category) => (Tried::default(), Choice::Common),
+            None => (Tried::default(), Choice::Short),
+        };
+        let own = GroupUse {
             category: Category::NAMES[category.number() as usize],
+            choice,
+            count: 1,
             bytes: self.len_of(group.units),
             base: self.len_of(&group.base),
             covered,
-            tried: tried.map(|(own, _)| own),
-            based,
-        });
-        Ok(based)
+            tried,
+        };
+        let mut known = self.choices.groups.iter_mut();
+        match known.find(|known| (known.category, known.choice) == (own.category, choice)) {
+            Some(known) => known.join(&own),
+            None => self.choices.groups.push(own),
+        }
+        Ok(choice != Choice::Tried(false))
     }
 
-    fn place_group(
+    /// Places what blocks share, if anything, and what these hold.
+    fn place_units(
         &mut self,
         category: Category,
-        group: &Group<'_>,
-        based: bool,
+        base: &[UnitId],
+        rest: &[UnitId],
         places: &mut [(u32, u32)],
     ) -> Result<()> {
-        let (base, rest) =
-            if based { (&group.base[..], &group.rest[..]) } else { (&[][..], group.units) };
         for &unit in base {
             places[unit as usize] = self.put(unit)?;
         }
