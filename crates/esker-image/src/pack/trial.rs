@@ -14,7 +14,8 @@ use super::telling::{Telling, told};
 
 /// Of so many bytes of a group one must be in its base too for it to have that untried.
 const COVERED: u64 = 10;
-/// How hard is tried: a level above shows the same differences, half as large, for many times the CPU; one below others.
+/// How hard is tried: a level above shows the same differences, half as large, for many times the CPU; one below it
+/// shows others.
 const LEVEL: i32 = 12;
 /// What is tried is one block, or as much of it as this.
 const LEN_MAX: usize = 4 << 20;
