@@ -44,7 +44,7 @@ impl<T: Send + 'static> Ahead<T> {
             (self.act)(&mut thing);
             return Ok(thing);
         }
-        self.done.recv().map_err(|_| Error::Stopped)
+        self.wait()
     }
 
     /// The thing, once a thread has done that: it takes what only threads have.

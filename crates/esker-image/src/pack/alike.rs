@@ -33,6 +33,13 @@ pub(super) struct Like {
     pub votes: u32,
 }
 
+impl Like {
+    /// The two, each as the one that is like the other.
+    pub const fn both(&self) -> [(UnitId, UnitId); 2] {
+        [(self.unit, self.earlier), (self.earlier, self.unit)]
+    }
+}
+
 /// What is remembered of all units so far.
 pub(super) struct Likeness {
     anchors: Anchors<[UnitId; OWNERS]>,

@@ -518,11 +518,10 @@ impl<W: Write> Data<W> {
             self.begun += 1;
         }
         let offset = self.units.place(unit, open.plain.len());
+        open.plain.resize(offset, 0);
         if self.alike {
-            open.plain.resize(offset + len, 0);
-            self.spool.read(start, &mut open.plain[offset..])?;
+            self.spool.read_behind(start, len, &mut open.plain)?;
         } else {
-            open.plain.resize(offset, 0);
             open.plain.extend_from_slice(self.units.bytes(unit));
         }
         Ok((open.number, offset as u32))

@@ -58,10 +58,10 @@ pub(super) fn covered(groups: &[Group<'_>], likes: &[Like], lens: &[u32]) -> Vec
         group.base.iter().for_each(|&unit| sides[unit as usize] = (number, true));
     }
     let mut votes = vec![0; lens.len()];
-    for &Like { unit, earlier, votes: own } in likes {
-        for (one, other) in [(unit as usize, earlier as usize), (earlier as usize, unit as usize)] {
+    for like in likes {
+        for (one, other) in like.both().map(|(one, other)| (one as usize, other as usize)) {
             if sides[one] == (sides[other].0, true) && !sides[other].1 {
-                votes[other] = own.max(votes[other]);
+                votes[other] = like.votes.max(votes[other]);
             }
         }
     }

@@ -51,8 +51,7 @@ pub(super) fn grown(lens: &[u32], likes: &[Like], block_len: usize) -> Vec<UnitI
 impl<'a> Growing<'a> {
     fn new(lens: &'a [u32], likes: &[Like]) -> Self {
         let mut ends = vec![0usize; lens.len() + 1];
-        let both = |like: &Like| [(like.unit, like.earlier), (like.earlier, like.unit)];
-        for (unit, _) in likes.iter().flat_map(both) {
+        for (unit, _) in likes.iter().flat_map(Like::both) {
             ends[unit as usize + 1] += 1;
         }
         for unit in 1..ends.len() {
@@ -61,7 +60,7 @@ impl<'a> Growing<'a> {
         // Each beginning moves up to its end as it is filled.
         let mut friends = vec![(0, 0); ends.last().copied().unwrap_or(0)];
         for like in likes {
-            for (unit, other) in both(like) {
+            for (unit, other) in like.both() {
                 let at = &mut ends[unit as usize];
                 friends[*at] = (other, like.votes);
                 *at += 1;

@@ -82,6 +82,18 @@ impl Spool {
         Ok(())
     }
 
+    /// Puts so many bytes from there behind others.
+    pub fn read_behind(
+        &self,
+        at: u64,
+        len: usize,
+        target: &mut Vec<u8>,
+    ) -> esker_stone::Result<()> {
+        let behind = target.len();
+        target.resize(behind + len, 0);
+        self.read(at, &mut target[behind..])
+    }
+
     /// Fills `target` from `at` on.
     pub fn read(&self, at: u64, target: &mut [u8]) -> esker_stone::Result<()> {
         let written = self.tail_at().saturating_sub(at).min(target.len() as u64) as usize;

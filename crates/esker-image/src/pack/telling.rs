@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use esker_stone::{Form, Vocabulary, Words};
 
-use super::category::TRIAL;
+use super::category::{Category, TRIAL};
 
 /// What does not save one part in so many does not pay for being told.
 const GAIN: usize = 50;
@@ -53,8 +53,18 @@ impl Telling {
     }
 }
 
+/// What others refer to of bytes that they share, how these are told themselves, and how the others are.
+pub(super) fn base(plain: &[u8], category: Category) -> (Vec<u8>, Telling, Telling) {
+    match category.is_told().then(|| told(plain)).flatten() {
+        None => (plain.to_vec(), Telling::Plain, Telling::Plain),
+        Some((known, form)) => {
+            (form.bytes.clone(), Telling::Form(form.into()), Telling::By(known.into()))
+        }
+    }
+}
+
 /// Bytes in words of their own, and these; `None`: that does not pay.
-pub(super) fn told(plain: &[u8]) -> Option<(Known, Form)> {
+fn told(plain: &[u8]) -> Option<(Known, Form)> {
     let vocabulary = Vocabulary::of(plain);
     if !pays(&vocabulary, plain)? {
         return None;

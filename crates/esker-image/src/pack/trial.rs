@@ -10,7 +10,7 @@ use super::Result;
 use super::ahead::{Act, Ahead};
 use super::category::Category;
 use super::explain::Tried;
-use super::telling::{Telling, told};
+use super::telling::{self, Telling};
 
 /// Of so many bytes of a group one must be in its base too for it to have that untried.
 const COVERED: u64 = 10;
@@ -88,14 +88,10 @@ impl Trial {
         Ok((own, own.alone > 0 && own.based + own.alone / gain <= own.alone))
     }
 
-    fn run(&mut self) -> Result<Tried> {
-        let (plain, setting) = (std::mem::take(&mut self.base), within(self.setting));
-        let is_told = self.category.is_told();
-        let (base, telling) = match is_told.then(|| told(&plain)).flatten() {
-            Some((known, form)) => (form.bytes, Telling::By(known.into())),
-            None => (plain, Telling::Plain),
-        };
-        let own = if is_told { Telling::Own } else { Telling::Plain };
+    fn run(&self) -> Result<Tried> {
+        let setting = within(self.setting);
+        let (base, _, telling) = telling::base(&self.base, self.category);
+        let own = if self.category.is_told() { Telling::Own } else { Telling::Plain };
         let stored = |bytes: &[u8], telling: &Telling, base: &[u8]| -> Result<u64> {
             let form = telling.form(bytes);
             let bytes = form.as_ref().map_or(bytes, |form| &form.bytes);

@@ -16,7 +16,7 @@ use crate::pack::category::Category;
 use crate::pack::explain::{Choice, GroupUse, Tried};
 use crate::pack::groups::{Group, covered, groups};
 use crate::pack::order::grown;
-use crate::pack::telling::{Telling, told};
+use crate::pack::telling;
 use crate::pack::trial::Trial;
 use crate::pack::units::UnitId;
 
@@ -188,10 +188,8 @@ impl<W: Write> Data<W> {
 
     /// Puts the bytes of a unit behind others.
     fn append(&self, unit: UnitId, target: &mut Vec<u8>) -> Result<()> {
-        let at = target.len();
-        target.resize(at + self.len_of(&[unit]) as usize, 0);
-        let (start, _) = self.units.range(unit);
-        Ok(self.spool.read(start, &mut target[at..])?)
+        let (start, end) = self.units.range(unit);
+        Ok(self.spool.read_behind(start, (end - start) as usize, target)?)
     }
 
     /// Gives the block at hand to the pool as what those behind it may refer to.
@@ -202,13 +200,7 @@ impl<W: Write> Data<W> {
             return Ok(());
         }
         let slot = self.pool.next_slot();
-        let told = if category.is_told() { told(&self.open[number].plain) } else { None };
-        let (base, own, telling) = match told {
-            None => (self.open[number].plain.clone(), Telling::Plain, Telling::Plain),
-            Some((vocabulary, form)) => {
-                (form.bytes.clone(), Telling::Form(form.into()), Telling::By(vocabulary.into()))
-            }
-        };
+        let (base, own, telling) = telling::base(&self.open[number].plain, category);
         self.close_told(number, Some(own))?;
         self.telling = telling;
         let setting = self.owns.setting(category, self.setting);
