@@ -206,19 +206,23 @@ impl<D: Device> Sink for Writer<'_, D> {
     }
 
     fn name(&mut self, row: Named) -> Result<()> {
-        let old = self.volume.stack(self.state).name(row.dir, &row.name)?;
-        if let Some(old) = old.filter(|old| old.seq != row.seq) {
-            self.delta.gone.push(key::place(row.dir, old.seq));
+        if self.volume.has_places() {
+            let old = self.volume.stack(self.state).name(row.dir, &row.name)?;
+            if let Some(old) = old.filter(|old| old.seq != row.seq) {
+                self.delta.gone.push(key::place(row.dir, old.seq));
+            }
+            let name = row.name.clone();
+            self.delta.places.push(Listing { dir: row.dir, seq: row.seq, name });
         }
-        let name = row.name.clone();
-        self.delta.places.push(Listing { dir: row.dir, seq: row.seq, name });
         self.delta.names.push(row);
         Ok(())
     }
 
     fn unname(&mut self, dir: Ino, name: &[u8]) -> Result<()> {
         if let Some(old) = self.volume.stack(self.state).name(dir, name)? {
-            self.delta.gone.push(key::place(dir, old.seq));
+            if self.volume.has_places() {
+                self.delta.gone.push(key::place(dir, old.seq));
+            }
             self.delta.gone.push(key::name(dir, name));
         }
         Ok(())

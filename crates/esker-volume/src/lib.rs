@@ -62,6 +62,7 @@ mod layer;
 mod leaf;
 mod left;
 pub mod limits;
+mod listing;
 mod log;
 mod merge;
 mod migrate;

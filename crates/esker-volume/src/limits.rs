@@ -47,6 +47,22 @@ pub const PIECES: usize = 64;
 pub const CUT: usize = 4 << 10;
 /// Longest content that is kept in its inode.
 pub const INLINE_LEN: u64 = 512;
+/// Names of one directory whose places in its listing are kept: 16 bytes each.
+pub const LISTED: usize = 1 << 19;
+/// As many listings of so many names are kept together.
+pub const LISTINGS_MAX: usize = 4;
+/// Directories whose listings are kept.
+pub const LISTINGS: usize = 64;
+/// Names of a directory that are found again as quickly,
+pub const LISTED_LEAST: usize = 64;
+/// if they are in so many leaves.
+pub const LEAVES_LEAST: usize = 2;
+/// Names of a directory that are looked for before anybody waits for them.
+pub const LISTED_LONG: u64 = 4096;
+/// Leaves that are looked at for a listing before others may commit.
+pub const LEAVES_AT_ONCE: usize = 32;
+/// How often that is begun anew where they do, and lay tables elsewhere.
+pub const AGAIN_MAX: usize = 3;
 /// Segments that a commit may go on in besides its own, named in advance.
 pub const NEXT: usize = 2;
 /// Stored bytes of one table, about.

@@ -16,7 +16,7 @@ use crate::limits::{
 };
 use crate::recovery::{newest, open};
 use crate::rows::Numbers;
-use crate::superblock::{DELTAS, PAGES, PIECES, Superblock};
+use crate::superblock::{DELTAS, NAMES, PAGES, PIECES, Superblock};
 use crate::volume::{Options, Volume};
 
 /// What a new volume is like.
@@ -144,6 +144,7 @@ fn shape(device: &impl Device, making: &Making) -> Result<Superblock> {
         unit: geometry.unit,
         incompatible: DELTAS
             | PIECES
+            | NAMES
             | if begins_at_pages(geometry.unit, &geometry) { PAGES } else { 0 },
         block_len: making.block_len,
         codec: making.setting.codec.number().into(),

@@ -19,6 +19,7 @@ use crate::recent::{Run, Runs};
 use crate::recovery::open;
 use crate::rows::Numbers;
 use crate::scrub::Scrubbing;
+use crate::superblock::Superblock;
 use crate::volume::{Options, Volume};
 
 const SIZE: usize = 4 << 20;
@@ -26,7 +27,7 @@ const DIR: Ino = Ino(2);
 const FILE: Ino = Ino(3);
 const LEN: usize = 5000;
 
-struct Ram(Mutex<Vec<u8>>);
+pub(crate) struct Ram(Mutex<Vec<u8>>);
 
 impl Ram {
     fn with(&self, at: u64, len: usize, f: impl FnOnce(&mut [u8])) -> crate::device::Result<()> {
@@ -58,7 +59,7 @@ impl Device for Ram {
     }
 }
 
-fn attr(kind: Kind, nlink: u32, size: u64) -> Attr {
+pub(crate) fn attr(kind: Kind, nlink: u32, size: u64) -> Attr {
     let born = Time { secs: 1_700_000_000, nanos: 0 };
     Attr { nlink, size, ..Attr::new(kind, 0o755, 0, 0, Ino::ROOT, born) }
 }
@@ -83,7 +84,8 @@ impl Source for Few {
     }
 }
 
-fn sound() -> Volume<Ram> {
+/// A volume that is made with other features than it would be.
+pub(crate) fn empty(features: impl FnOnce(u64) -> u64) -> Volume<Ram> {
     let device = Ram(Mutex::new(vec![0; SIZE]));
     let making = Making {
         segment_len: 128 << 10,
@@ -97,9 +99,19 @@ fn sound() -> Volume<Ram> {
         born: 0,
     };
     make(&device, &making).expect("a volume");
+    let sealed = |bytes: &mut [u8]| {
+        let made = Superblock::parse(bytes).expect("a superblock");
+        let incompatible = features(made.incompatible);
+        bytes.copy_from_slice(&Superblock { incompatible, ..made }.sealed());
+    };
+    device.with(0, Superblock::SIZE, sealed).expect("on the device");
     let cache: Arc<Cache> = Cache::new(1 << 20);
     let options = Options { write: true, ..Options::new(cache) };
-    let volume = open(device, options).expect("it opens");
+    open(device, options).expect("it opens")
+}
+
+fn sound() -> Volume<Ram> {
+    let volume = empty(|made| made);
     volume.commit(&Few).expect("a commit");
     volume
 }
@@ -134,7 +146,6 @@ const PLANTS: &[(&str, Plant)] = &[
     ("lost", |volume| {
         let mut state = volume.state_mut();
         state.recent.names.insert((Ino::ROOT, b"f".to_vec()), None);
-        state.recent.places.insert((Ino::ROOT, 11), None);
     }),
     ("inodes", |volume| volume.state_mut().numbers.inodes = 9),
     ("number", |volume| volume.state_mut().numbers.next_ino = 3),

@@ -130,7 +130,9 @@ pub struct Recent {
     pub inodes: BTreeMap<Ino, Option<Inode>>,
     /// Names.
     pub names: BTreeMap<(Ino, Vec<u8>), Option<Named>>,
-    /// Places in listings.
+    /// Which name of a directory stands where in its listing, of those that are here.
+    pub listed: BTreeMap<(Ino, u64), Vec<u8>>,
+    /// Places in listings, of volumes that have rows of them.
     pub places: BTreeMap<(Ino, u64), Option<Vec<u8>>>,
     /// Extended attributes.
     pub xattrs: BTreeMap<(Ino, Vec<u8>), Option<Vec<u8>>>,
@@ -275,11 +277,44 @@ impl Recent {
     }
 
     fn put_name(&mut self, key: (Ino, Vec<u8>), row: Option<Named>) {
-        let len = string(&key.1);
+        let (len, place) = (string(&key.1), row.as_ref().map(|row| row.seq));
         self.strings += len * (1 + usize::from(row.is_some()));
+        if let Some(Some(old)) = self.names.get(&key) {
+            self.unlist((key.0, old.seq), &key.1);
+        }
+        if let Some(place) = place {
+            self.strings += len;
+            let old = self.listed.insert((key.0, place), key.1.clone());
+            self.forget(old.as_deref().map_or(0, string));
+        }
         if let Some(old) = self.names.insert(key, row) {
             self.forget(len * (1 + usize::from(old.is_some())));
         }
+    }
+
+    /// A name does not stand there any more; another one may.
+    fn unlist(&mut self, place: (Ino, u64), name: &[u8]) {
+        if self.listed.get(&place).is_some_and(|own| own == name) {
+            self.listed.remove(&place);
+            self.forget(string(name));
+        }
+    }
+
+    /// Takes all names out, with their places.
+    pub fn take_names(&mut self) -> impl Iterator<Item = Named> + use<> {
+        let places = self.places.values().flatten().chain(self.listed.values());
+        let names = self.names.iter();
+        let names = names.map(|(key, row)| string(&key.1) * (1 + usize::from(row.is_some())));
+        let strings = names.chain(places.map(|name| string(name))).sum();
+        self.forget(strings);
+        self.places.clear();
+        self.listed.clear();
+        std::mem::take(&mut self.names).into_values().flatten()
+    }
+
+    /// Adds a name, or takes it for what it leads to now.
+    pub fn add_name(&mut self, row: Named) {
+        self.put_name((row.dir, row.name.clone()), Some(row));
     }
 
     fn put_place(&mut self, key: (Ino, u64), name: Option<Vec<u8>>) {
@@ -307,6 +342,7 @@ impl Recent {
     pub fn bytes(&self) -> usize {
         entries::<Ino, Option<Inode>>(self.inodes.len())
             + entries::<(Ino, Vec<u8>), Option<Named>>(self.names.len())
+            + entries::<(Ino, u64), Vec<u8>>(self.listed.len())
             + entries::<(Ino, u64), Option<Vec<u8>>>(self.places.len())
             + entries::<(Ino, Vec<u8>), Option<Vec<u8>>>(self.xattrs.len())
             + entries::<Ino, Runs>(self.extents.len())
@@ -388,9 +424,11 @@ mod tests {
             let inodes = recent.inodes.values().flatten().map(|row| string(&row.inline));
             let names = recent.names.iter();
             let names = names.map(|(key, row)| string(&key.1) * (1 + usize::from(row.is_some())));
+            let listed = recent.listed.values().map(|name| string(name));
             let places = recent.places.values().map(|name| optional(name.as_ref()));
             let xattrs = recent.xattrs.iter();
             let xattrs = xattrs.map(|(key, value)| string(&key.1) + optional(value.as_ref()));
+            let places = places.chain(listed);
             let all = inodes.chain(names).chain(places).chain(xattrs).sum::<usize>();
             assert_eq!(recent.strings, all);
             assert_eq!(recent.runs, recent.extents.values().map(|own| own.0.len()).sum::<usize>());

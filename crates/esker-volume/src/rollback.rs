@@ -23,7 +23,7 @@ use crate::error::{Damage, Error, Result};
 use crate::leaf::Leaf;
 use crate::limits::SPARE;
 use crate::log::{Good, Log};
-use crate::merge::{Bounds, Fresh, Row, leaves, rows};
+use crate::merge::{Bounds, Fresh, Row, rows};
 use crate::recent::{Recent, runs};
 use crate::rows::{Numbers, Refs};
 use crate::settle::{Lives, Settling, Step, range};
@@ -261,8 +261,7 @@ impl<D: Device> Settling<'_, D> {
             Some(bounds) => back.refs(&bounds, &mut step.lives)?,
             None => Recent::default(),
         };
-        let measure = self.volume.writing().measure();
-        let mut waiting = leaves(Fresh::new(&came).over(all, &keys)?, measure);
+        let mut waiting = self.leaves(Fresh::new(&came).over(all, &keys)?);
         self.tables(&mut waiting, true, &mut step.tables)
     }
 

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use esker::Ino;
+use esker_stone::key::kind;
 use esker_stone::rows::tables::TableRow;
 use esker_stone::{PageRef, Sealed, tree};
 
@@ -20,7 +21,7 @@ use crate::device::{Buffer, Device, Fault, Stream};
 use crate::error::{Error, Result};
 use crate::limits::{CLOSED_COMMIT_LEN, CLOSED_COMMITS_MAX, COMMITS_MAX};
 use crate::log::{Log, Round};
-use crate::merge::{Fresh, Range, leaves, rows};
+use crate::merge::{Fresh, Range, Row, leaves, rows};
 use crate::parity::{PART_MAX, parity, parity_len};
 use crate::part::{PartHead, TABLES, append_page};
 use crate::recent::Recent;
@@ -200,6 +201,14 @@ impl<D: Device> Settling<'_, D> {
         Ok(())
     }
 
+    /// The leaves of rows. Those of places are left out where nothing is looked for in them.
+    pub fn leaves(&self, mut rows: Vec<Row>) -> Vec<tree::Leaf> {
+        if !self.volume.has_places() {
+            rows.retain(|row| row.kind() != kind::PLACE);
+        }
+        leaves(rows, self.volume.writing().measure())
+    }
+
     /// Some tables in a row, with what came laid over them: one after the other, so that it takes memory for the rows
     /// of one.
     pub fn merge(
@@ -209,16 +218,32 @@ impl<D: Device> Settling<'_, D> {
         came: &Recent,
         to: &mut Vec<TableRow>,
     ) -> Result<()> {
-        let (fresh, measure) = (Fresh::new(came), self.volume.writing().measure());
+        let fresh = Fresh::new(came);
         let mut waiting = Vec::new();
         // Where there is none yet, what came is all.
         for table in tables.start..tables.end.max(tables.start + 1) {
-            let mut below = Vec::new();
-            self.volume.stack(state).leaves(table, &mut |leaf| rows(leaf, &mut below))?;
-            waiting.extend(leaves(fresh.over(below, &range(state, table))?, measure));
+            let (mut below, keys) = (Vec::new(), range(state, table));
+            // Nor is anything read that nobody needs, and that may be damaged.
+            let of_places = |key: &Vec<u8>| key.first() == Some(&kind::PLACE);
+            let needed = !self.drops(&keys) || !keys.to.as_ref().is_some_and(of_places);
+            if needed {
+                self.volume.stack(state).leaves(table, &mut |leaf| rows(leaf, &mut below))?;
+            }
+            waiting.extend(self.leaves(fresh.over(below, &keys)?));
             self.tables(&mut waiting, false, to)?;
         }
         self.tables(&mut waiting, true, to)
+    }
+
+    /// Whether a table is another one then.
+    fn changes(&self, fresh: &Fresh<'_>, state: &State, table: usize) -> bool {
+        let keys = range(state, table);
+        self.drops(&keys) || fresh.touches(&keys)
+    }
+
+    /// Whether a table with these keys begins with rows of places, which are dropped.
+    fn drops(&self, keys: &Range) -> bool {
+        !self.volume.has_places() && keys.from.first() == Some(&kind::PLACE)
     }
 
     /// Lays what is being settled into a few tables from `cursor` on.
@@ -240,14 +265,14 @@ impl<D: Device> Settling<'_, D> {
                 step.cursor = Some(own.key.clone());
             }
             let (mut end, mut same) = (at, false);
-            while ahead && end < count && left > 0 && fresh.touches(&range(state, end)) {
+            while ahead && end < count && left > 0 && self.changes(&fresh, state, end) {
                 left = left.saturating_sub(state.tables[end].bytes.max(1));
                 end += 1;
             }
             if end == at && worn_left > 0 && worn == Some(own.top.page.segment) {
                 worn_left = worn_left.saturating_sub(own.bytes.max(1));
                 end += 1;
-                same = !ahead || !fresh.touches(&range(state, at));
+                same = !ahead || !self.changes(&fresh, state, at);
             }
             if end == at {
                 step.tables.push(state.tables[at].clone());

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use esker::{Cursor, Ino};
+use esker::Ino;
 use esker_stone::PageRef;
 use esker_stone::cache::{Key, What};
 use esker_stone::key::{self, kind};
@@ -94,7 +94,7 @@ pub(crate) struct Stack<'a, D> {
 #[derive(Clone)]
 pub(crate) struct At {
     table: usize,
-    found: Found,
+    pub found: Found,
     pub leaf: Arc<Leaf>,
 }
 
@@ -166,7 +166,8 @@ impl<D: Device> Volume<D> {
 }
 
 impl<D: Device> Stack<'_, D> {
-    fn load(&self, table: usize, found: Found) -> Result<At> {
+    /// A leaf of a table.
+    pub(crate) fn leaf(&self, found: &Found) -> Result<Arc<Leaf>> {
         let page = found.page;
         let volume = self.volume;
         let load = |_| -> Result<Leaf> { Leaf::decode(&volume.page(&page, found.base.as_ref())?) };
@@ -174,11 +175,16 @@ impl<D: Device> Stack<'_, D> {
         if leaf.len() as u64 != found.entries {
             return Err(Damage::Table.into());
         }
+        Ok(leaf)
+    }
+
+    fn load(&self, table: usize, found: Found) -> Result<At> {
+        let leaf = self.leaf(&found)?;
         Ok(At { table, found, leaf })
     }
 
     /// The leaf that would hold the key, or the very first one.
-    fn leaf_at(&self, key: &[u8]) -> Result<Option<At>> {
+    pub(crate) fn leaf_at(&self, key: &[u8]) -> Result<Option<At>> {
         let table = self.state.tables.partition_point(|table| table.key.as_slice() <= key);
         let table = table.saturating_sub(1);
         let Some(row) = self.state.tables.get(table) else { return Ok(None) };
@@ -186,7 +192,7 @@ impl<D: Device> Stack<'_, D> {
         self.load(table, found).map(Some)
     }
 
-    fn leaf_behind(&self, at: &At) -> Result<Option<At>> {
+    pub(crate) fn leaf_behind(&self, at: &At) -> Result<Option<At>> {
         let rank = at.found.before + at.found.entries;
         let mut table = at.table;
         let own = self.state.tables.get(table).ok_or(Damage::Table)?;
@@ -279,35 +285,6 @@ impl<D: Device> Stack<'_, D> {
         let row = rows.lower_bound(dir, name);
         let found = rows.dir(row) == Some(dir) && rows.name(row) == name;
         Ok(if found { Some(rows.row(row)?) } else { None })
-    }
-
-    /// The first place behind `after` in a directory's listing, and the name there.
-    pub(crate) fn place_behind(&self, dir: Ino, after: Cursor) -> Result<Option<(u64, Vec<u8>)>> {
-        let mut from = after.0.saturating_add(1);
-        loop {
-            let places = (dir, from)..=(dir, u64::MAX);
-            let [new, old] = self.state.news().map(|own| own.places.range(places.clone()).next());
-            let recent = first(new, old);
-            let bound = |leaf: &Leaf| match leaf {
-                Leaf::Places(rows) => rows.lower_bound(dir, from),
-                _ => 0,
-            };
-            let below = self.lower(&key::place(dir, from), bound)?;
-            let below = below.and_then(|(at, row)| match &*at.leaf {
-                Leaf::Places(rows) => rows.row(row).map(|(d, seq, name)| (d, seq, name.to_vec())),
-                _ => None,
-            });
-            let below = below.filter(|(owner, ..)| *owner == dir).map(|(_, seq, name)| (seq, name));
-            match (recent, below) {
-                (Some((&(_, seq), said)), below) if below.as_ref().is_none_or(|b| seq <= b.0) => {
-                    match said {
-                        Some(name) => return Ok(Some((seq, name.clone()))),
-                        None => from = seq.saturating_add(1),
-                    }
-                }
-                (_, below) => return Ok(below),
-            }
-        }
     }
 
     /// The first extended attribute of an inode whose name is not before this one.

@@ -31,8 +31,10 @@ pub const MOVED: u64 = 16;
 pub const DELTAS: u64 = 32;
 /// The feature without which blocks of which a part is needed would be counted as a whole.
 pub const PIECES: u64 = 64;
+/// The feature without which listings would be looked for among rows of places.
+pub const NAMES: u64 = 128;
 /// Features without which a volume is not understood, and that are known here.
-const KNOWN: u64 = SNAPSHOTS | RULES | BASE | PAGES | MOVED | DELTAS | PIECES;
+const KNOWN: u64 = SNAPSHOTS | RULES | BASE | PAGES | MOVED | DELTAS | PIECES | NAMES;
 /// The feature without which what is written behind a log that was closed would not be looked for.
 pub const CLOSED: u64 = 1;
 /// The home that it is of.

@@ -1,5 +1,5 @@
 //! What a volume lacks that one made by this version has, and giving it that: parts that lie across no page, deltas,
-//! blocks that count by pieces, and a second copy of what names everything.
+//! blocks that count by pieces, names that are stored once, and a second copy of what names everything.
 //!
 //! Above: verbs. Below: `settle`, `log`. Invariant: each step is a commit or one superblock, and nothing that the
 //! newest superblock or the one before it needs is written over: cut anywhere, the volume is what it was or what it
@@ -23,7 +23,7 @@ use crate::rows::Numbers;
 use crate::segments::{Condition, Physical, Segment};
 use crate::settle::{Settling, Step, range};
 use crate::stack::State;
-use crate::superblock::{DELTAS, PAGES, PIECES, Superblock};
+use crate::superblock::{DELTAS, NAMES, PAGES, PIECES, Superblock};
 use crate::volume::Volume;
 
 /// The first stretch that never holds superblocks.
@@ -43,6 +43,8 @@ pub struct Upgrade {
     pub deltas: bool,
     /// Blocks that are needed for what is left of them, and no more.
     pub pieces: bool,
+    /// Names that are stored once, and listings without rows of their own.
+    pub names: bool,
     /// A second copy of the superblock, and parity behind tables.
     pub second_copy: bool,
 }
@@ -51,7 +53,7 @@ impl Upgrade {
     /// Whether it is anything at all.
     #[must_use]
     pub const fn is_any(&self) -> bool {
-        self.pages || self.deltas || self.pieces || self.second_copy
+        self.pages || self.deltas || self.pieces || self.names || self.second_copy
     }
 }
 
@@ -92,7 +94,8 @@ impl<D: Device> Volume<D> {
         let pages = shape.incompatible & PAGES == 0 && begins_at_pages(shape.unit, &geometry);
         let deltas = shape.incompatible & DELTAS == 0;
         let pieces = shape.incompatible & PIECES == 0;
-        Ok(Upgrade { pages, deltas, pieces, second_copy })
+        let names = shape.incompatible & NAMES == 0;
+        Ok(Upgrade { pages, deltas, pieces, names, second_copy })
     }
 
     /// Gives it this. It is safe then, and closed.
@@ -208,7 +211,8 @@ impl<D: Device> Volume<D> {
             incompatible: old.incompatible
                 | of(what.pages, PAGES)
                 | of(what.deltas, DELTAS)
-                | of(what.pieces, PIECES),
+                | of(what.pieces, PIECES)
+                | of(what.names, NAMES),
             copies: if what.second_copy { COPIES_MAX } else { old.copies },
             ..*old
         };

@@ -12,6 +12,7 @@ use esker_stone::rows::names::Named;
 use crate::base::is_based;
 use crate::device::Device;
 use crate::limits::NEXT;
+use crate::listing::{Behind, Looking};
 use crate::stack::Stack;
 use crate::volume::Volume;
 
@@ -28,6 +29,12 @@ const ENTRIES: usize = 64;
 
 /// Pieces of a file that one look for data walks through.
 const RUNS_MAX: usize = 64;
+
+/// Some entries of a directory, and where those that follow go on; `None`: there are none.
+struct Entries {
+    found: Vec<(Named, Option<Attr>)>,
+    next: Option<Cursor>,
+}
 
 type Refused = crate::error::Error;
 
@@ -58,20 +65,17 @@ pub(crate) fn list(
     each: &mut dyn FnMut(Listed<'_>) -> Flow,
 ) -> Result<()> {
     on.look(|stack| stack.attr(dir))?;
-    let mut after = after;
+    let (mut after, mut looking) = (after, Looking::default());
     loop {
-        let found = on.look(|stack| stack.some_entries(dir, after, attrs))?;
-        let whole = found.len() == ENTRIES;
-        for (row, attr) in found {
+        let some = on.look(|stack| stack.some_entries(dir, (after, attrs), &mut looking))?;
+        for (row, attr) in some.found {
             let entry = Entry { ino: row.ino, kind: row.kind, seq: Cursor(row.seq) };
-            after = entry.seq;
             if each(Listed { name: Name::parse(&row.name)?, entry, attr }).is_break() {
                 return Ok(());
             }
         }
-        if !whole {
-            return Ok(());
-        }
+        let Some(next) = some.next else { return Ok(()) };
+        after = next;
     }
 }
 
@@ -108,20 +112,21 @@ impl<D: Device> Stack<'_, D> {
     fn some_entries(
         &self,
         dir: Ino,
-        after: Cursor,
-        attrs: bool,
-    ) -> Result<Vec<(Named, Option<Attr>)>> {
-        let (mut found, mut at) = (Vec::new(), after);
+        (after, attrs): (Cursor, bool),
+        looking: &mut Looking,
+    ) -> Result<Entries> {
+        let mut found = Vec::new();
+        let behind = Behind::new(self, (dir, after.0), looking).map_err(refused)?;
+        let Some(mut behind) = behind else { return Ok(Entries { found, next: Some(after) }) };
         while found.len() < ENTRIES {
-            let next = self.place_behind(dir, at).map_err(refused)?;
-            let Some((seq, name)) = next else { break };
-            at = Cursor(seq);
-            let row = self.name(dir, &name).map_err(refused)?;
-            let row = row.filter(|row| row.seq == seq).ok_or(Error::Io)?;
+            let Some(row) = behind.next().map_err(refused)? else {
+                return Ok(Entries { found, next: behind.until().map(Cursor) });
+            };
             let attr = if attrs { Some(self.attr(row.ino)?) } else { None };
             found.push((row, attr));
         }
-        Ok(found)
+        let next = found.last().map(|(row, _)| Cursor(row.seq));
+        Ok(Entries { found, next })
     }
 
     pub(crate) fn read(&self, ino: Ino, at: u64, target: &mut [u8]) -> Result<usize> {

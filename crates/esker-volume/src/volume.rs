@@ -21,6 +21,7 @@ use crate::known::Known;
 use crate::limits::{
     RECENT_LEN, RECENT_LEN_MIN, RECENT_SCALE, TABLE_LEN, TABLE_LEN_MIN, TABLE_SCALE,
 };
+use crate::listing::Listings;
 use crate::log::Log;
 use crate::moment::Moments;
 use crate::rows::Numbers;
@@ -136,6 +137,8 @@ pub struct Volume<D> {
     pub(crate) teller: Teller,
     /// Who looks at what the volume was like.
     pub(crate) moments: Moments,
+    /// In which order names stand in directories that were listed.
+    pub(crate) listings: Listings,
     /// What is known of its snapshots.
     pub(crate) shelf: Arc<Shelf>,
     /// How often somebody has committed something since opening.
@@ -188,6 +191,7 @@ impl<D: Device> Volume<D> {
             counts: Counts::default(),
             teller: Teller::default(),
             moments: Moments::default(),
+            listings: Listings::default(),
             shelf: Arc::default(),
             commits: AtomicU64::new(0),
             stopped: AtomicBool::new(!options.write),

@@ -127,7 +127,7 @@ impl Upgrade {
 
 /// For a machine.
 fn words(gets: Gets) -> Vec<&'static str> {
-    told(gets, ["pages", "deltas", "pieces", "meta_copies"])
+    told(gets, ["pages", "deltas", "pieces", "names", "meta_copies"])
 }
 
 /// For a person.
@@ -138,13 +138,14 @@ fn shown(gets: Gets) -> Vec<&'static str> {
             "pages (parts of the log lie across no page of flash)",
             "deltas (what resembles what it takes the place of is stored as what differs)",
             "pieces (of a block that is not compressed what is left is needed, and no more)",
+            "names (stored once: listings have no rows of their own)",
             "two copies of metadata",
         ],
     )
 }
 
 /// Of all that there is to get.
-fn told(gets: Gets, words: [&'static str; 4]) -> Vec<&'static str> {
-    let all = [gets.pages, gets.deltas, gets.pieces, gets.second_copy];
+fn told(gets: Gets, words: [&'static str; 5]) -> Vec<&'static str> {
+    let all = [gets.pages, gets.deltas, gets.pieces, gets.names, gets.second_copy];
     words.into_iter().zip(all).filter_map(|(word, is)| is.then_some(word)).collect()
 }

@@ -158,8 +158,8 @@ fn placement(how: Placement) -> Value {
 }
 
 /// Features without which a volume is not understood, by their bits.
-const INCOMPATIBLE: [&str; 7] =
-    ["snapshots", "rules", "base", "pages", "moved", "deltas", "pieces"];
+const INCOMPATIBLE: [&str; 8] =
+    ["snapshots", "rules", "base", "pages", "moved", "deltas", "pieces", "names"];
 /// Those without which a volume may only be read, by their bits.
 const READ_COMPATIBLE: [&str; 1] = ["closed"];
 

@@ -131,7 +131,7 @@ fn a_base_that_is_not_there_or_another_is_named() {
     succeeds(&["tune", &disk, "--base", &moved]);
     let told: Value = serde_json::from_str(&succeeds(&["info", &disk, "--json"])).expect("JSON");
     assert!(told["base"]["file"].as_str().is_some_and(|file| file.ends_with("far/elsewhere")));
-    assert_eq!(told["incompatible"], serde_json::json!(["base", "deltas", "pieces"]));
+    assert_eq!(told["incompatible"], serde_json::json!(["base", "deltas", "pieces", "names"]));
     fs::rename(&moved, lab.path("far.esker")).expect("moved");
     succeeds(&["ls", &disk]);
 }

@@ -84,8 +84,7 @@ impl Linking<'_> {
         let seq = self.next;
         self.next += 1;
         let row = Named { dir, name: own.clone(), ino, kind, seq };
-        self.new.names.insert((dir, own.clone()), Some(row));
-        self.new.places.insert((dir, seq), Some(own.clone()));
+        self.new.add_name(row);
         self.named.insert(ino);
         own
     }
@@ -213,10 +212,9 @@ impl Linking<'_> {
 /// Makes one tree of all that was found.
 pub(super) fn link(all: &mut All, keep_older: bool) -> Links {
     let mut entries: BTreeMap<Ino, Vec<(Vec<u8>, Ino)>> = BTreeMap::new();
-    for row in std::mem::take(&mut all.recent.names).into_values().flatten() {
+    for row in all.recent.take_names() {
         entries.entry(row.dir).or_default().push((row.name, row.ino));
     }
-    all.recent.places.clear();
     let dirs = entries.keys().copied().chain([Ino::ROOT]);
     for dir in dirs.collect::<BTreeSet<_>>() {
         // One that is gone has nothing in it; one that is lost may.
@@ -245,9 +243,9 @@ pub(super) fn link(all: &mut All, keep_older: bool) -> Links {
     }
     own.walk(Ino::ROOT, Vec::new());
     own.attach_all();
-    let Linking { new, mut links, next, .. } = own;
+    let Linking { mut new, mut links, next, .. } = own;
     links.next_place = next;
-    (all.recent.names, all.recent.places) = (new.names, new.places);
+    new.take_names().for_each(|row| all.recent.add_name(row));
     links.inodes = all.recent.inodes.values().flatten().count() as u64;
     links
 }

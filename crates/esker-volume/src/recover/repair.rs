@@ -27,7 +27,7 @@ use crate::recent::{Run, Runs};
 use crate::rows::{Numbers, Refs};
 use crate::segments::{Condition, Physical, Segments};
 use crate::stack::State;
-use crate::superblock::{BASE, SNAPSHOTS, Superblock};
+use crate::superblock::{BASE, NAMES, SNAPSHOTS, Superblock};
 use crate::volume::{Options, Volume};
 
 /// Segments that are wanted besides those for tables: of the log, the root, and what is left of others.
@@ -182,7 +182,7 @@ fn numbers(scan: &super::scan::Scan) -> Newest {
     newest
 }
 
-/// What is to be written, without a root.
+/// What is to be written, without a root. All tables are: without rows of places.
 fn superblock(shape: Superblock, newest: &Newest, sequence: u64) -> Superblock {
     Superblock {
         generation: newest.generation + 1,
@@ -194,6 +194,7 @@ fn superblock(shape: Superblock, newest: &Newest, sequence: u64) -> Superblock {
         root_physical: 0,
         log_at: 0,
         log_slot: 0,
+        incompatible: shape.incompatible | NAMES,
         ..shape
     }
 }

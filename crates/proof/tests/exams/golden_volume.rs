@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use esker::posix::{Caller, Fs, New};
-use esker::store::{Batch, Change, Store as _, View as _};
-use esker::{Ino, Kind, Name, Time};
+use esker::store::{Batch, Change, Flow, Store as _, View as _};
+use esker::{Cursor, Ino, Kind, Name, Time};
 use esker_proof::base;
 use esker_proof::chance::Chance;
 use esker_proof::cut::{SHAPES, Shape};
@@ -138,17 +138,26 @@ fn kept(name: &str, shape: &Shape, write: impl Fn() -> Vec<u8>) -> Arc<Ram> {
         let packed = Setting::new(Codec::Zstd, 19).encode(&write(), &[]);
         std::fs::write(&path, packed.expect("packed").1).expect("written");
     }
-    let packed = std::fs::read(&path).expect("it is kept");
+    let device = Arc::new(Ram::new(len));
+    device.write(0, &unpacked(name, len)).expect("bytes");
+    device
+}
+
+fn unpacked(name: &str, len: usize) -> Vec<u8> {
+    let packed = std::fs::read(place(name)).expect("it is kept");
     let mut bytes = vec![0; len];
     Codec::Zstd.decode(&packed, &[], &mut bytes).expect("unpacked");
-    let device = Arc::new(Ram::new(len));
-    device.write(0, &bytes).expect("bytes");
-    device
+    bytes
 }
 
 #[test]
 fn volumes_of_every_version_show_what_they_did() {
-    for (name, shape) in [("v1-zstd.volume", SHAPES[2]), ("v1-lz4-copies.volume", SHAPES[1])] {
+    let all = [
+        ("v1-zstd.volume", SHAPES[2]),
+        ("v1-lz4-copies.volume", SHAPES[1]),
+        ("v1-names.volume", SHAPES[2]),
+    ];
+    for (name, shape) in all {
         let device = kept(name, &shape, || written(&shape, false));
         let home = mount(&shape, Arc::clone(&device)).unwrap_or_else(|e| panic!("{name}: {e:?}"));
         assert_eq!(home.volume().check(), [], "{name}");
@@ -253,4 +262,59 @@ fn bases_of_every_version_lie_below() {
     let model = base::model().copy();
     model.commit(&cut_short()).expect("a change");
     assert_eq!(print(home.volume()), print(&model), "{name} shows something else");
+}
+
+/// Names of the directory `d` in the order in which they are listed.
+fn listed(view: &impl esker::store::View) -> Vec<String> {
+    let dir = view.entry(Ino::ROOT, Name::parse(b"d").expect("a name")).expect("it is there").ino;
+    let mut names = Vec::new();
+    view.entries(dir, Cursor::START, false, &mut |listed| {
+        names.push(String::from_utf8_lossy(listed.name.bytes()).into_owned());
+        Flow::Continue(())
+    })
+    .expect("a listing");
+    names
+}
+
+/// The last version that stored names twice wrote it: 400 names were made, some went, and some got others.
+#[test]
+fn names_that_are_stored_twice_are_listed_once() {
+    let (name, shape) = ("v1-twice.volume", Shape { size: 4 << 20, ..SHAPES[2] });
+    let device = kept(name, &shape, || unpacked(name, 4 << 20));
+    let home = mount(&shape, Arc::clone(&device)).expect("it opens");
+    let made = |number: u64| format!("{:x} of {number}", number * 7919 % 100_003);
+    let stays = (0..400).filter(|number| number % 7 > 0 && number % 11 > 0).map(made);
+    let moved = (0..400).filter(|number| number % 7 > 0 && number % 11 == 0);
+    let mut wanted: Vec<_> = stays.chain(moved.map(|number| format!("moved {number}"))).collect();
+    assert_eq!(listed(home.volume()), wanted);
+    let before = Snapped::new(Arc::clone(home.shared()), "before").expect("it is there");
+    assert_eq!(listed(&before), wanted);
+    assert_eq!(home.volume().check(), []);
+
+    let fs = Fs::new(home, || Time { secs: 1_700_000_000, nanos: 0 });
+    let dir = Name::parse(b"d").expect("a name");
+    let dir = fs.store().entry(Ino::ROOT, dir).expect("it is there").ino;
+    for number in 0..200 {
+        let name = format!("{number}");
+        let path = Name::parse(name.as_bytes()).expect("a name");
+        let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
+        fs.create(&Caller::ROOT, dir, path, new).expect("room");
+        let gone = wanted.remove(number % 5 * 60);
+        fs.unlink(&Caller::ROOT, dir, Name::parse(gone.as_bytes()).expect("a name"))
+            .expect("it goes");
+        wanted.push(name);
+        if number % 50 == 49 {
+            fs.sync().expect("a sync");
+            assert_eq!(listed(fs.store().volume()), wanted);
+        }
+    }
+    assert_eq!(fs.store().volume().check(), []);
+    drop(fs);
+    let mut volume = shape.open(Arc::clone(&device), true).expect("it opens");
+    let lacks = volume.lacks(None).expect("it may be upgraded");
+    assert!(lacks.names, "it was not asked for that yet");
+    volume.upgrade(lacks).expect("upgraded");
+    drop(volume);
+    let volume = shape.open(Arc::clone(&device), true).expect("it opens");
+    assert_eq!((listed(&volume), volume.check()), (wanted, vec![]));
 }

@@ -21,11 +21,11 @@ use esker_proof::world::on_volume::{Above, mount};
 use esker_stone::Codec;
 use esker_volume::rules::{Occasion, Rules};
 use esker_volume::segments::Condition;
-use esker_volume::superblock::{DELTAS, PIECES};
+use esker_volume::superblock::{DELTAS, NAMES, PIECES};
 use esker_volume::{Snapped, SnapshotError, make};
 
 /// What every new volume has.
-const ALWAYS: u64 = DELTAS | PIECES;
+const ALWAYS: u64 = DELTAS | PIECES | NAMES;
 const PROFILE: Profile = Profile { steps_max: 40, users: true, cursors: false };
 const DOSE: Dose = Dose { subsets: 1, torn: 2, garbage: 1 };
 const SIZE: usize = 24 << 20;

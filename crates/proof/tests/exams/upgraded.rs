@@ -19,7 +19,7 @@ use esker_stone::Codec;
 use esker_volume::device::Zones;
 use esker_volume::scrub::Scrubbing;
 use esker_volume::segments::Condition;
-use esker_volume::superblock::{DELTAS, PAGES, PIECES};
+use esker_volume::superblock::{DELTAS, NAMES, PAGES, PIECES};
 use esker_volume::{Error, Snapped, Superblock, Upgrade};
 
 const PROFILE: Profile = Profile { steps_max: 40, users: true, cursors: false };
@@ -142,6 +142,7 @@ fn volumes_of_every_version_are_upgraded() {
     let based = Shape { base: true, ..SHAPES[1] };
     let all = [
         ("v1-zstd.volume", SHAPES[2]),
+        ("v1-names.volume", SHAPES[2]),
         ("v1-lz4-copies.volume", SHAPES[1]),
         ("v1-snapshots.volume", SHAPES[1]),
         ("v1-rules.volume", SHAPES[1]),
@@ -164,7 +165,7 @@ fn without_pages(shape: &Shape) -> Medium {
             let (at, mut bytes) = (home * shape.segment_len + step * 4096, vec![0; 512]);
             medium.read(at, &mut bytes);
             if let Ok(found) = Superblock::parse(&bytes) {
-                let incompatible = found.incompatible & !(PAGES | DELTAS | PIECES);
+                let incompatible = found.incompatible & !(PAGES | DELTAS | PIECES | NAMES);
                 medium.write(at, &Superblock { incompatible, ..found }.sealed());
             }
         }
@@ -195,7 +196,13 @@ fn parts_lie_across_no_page_from_then_on() {
         let (_, lacks) = look(&shape, medium.clone()).expect("it is sound");
         assert_eq!(
             lacks,
-            Upgrade { pages: true, deltas: true, pieces: true, second_copy: copies == 1 }
+            Upgrade {
+                pages: true,
+                deltas: true,
+                pieces: true,
+                names: true,
+                second_copy: copies == 1
+            }
         );
         let (states, new) = cut(&shape, &medium, seed());
         println!("{copies} copies: {states} states, {new} of them upgraded");
