@@ -64,6 +64,11 @@ impl Listing {
         }
     }
 
+    /// Whether it is of this directory, as these tables have it.
+    fn is_of(&self, dir: Ino, tables: &[(u64, u64)]) -> bool {
+        self.dir == dir && self.tables == tables
+    }
+
     /// Bytes that it takes, about.
     const fn bytes(&self) -> usize {
         self.names.len() * size_of::<Stood>() + self.leaves.len() * size_of::<Found>()
@@ -100,8 +105,7 @@ impl Looking {
     /// What was found of this so far.
     fn of(&mut self, dir: Ino, tables: Vec<(u64, u64)>, after: u64) -> Half {
         if let Some(half) = self.found.take() {
-            let own = &half.listing;
-            if own.dir == dir && own.tables == tables && own.after == after {
+            if half.listing.is_of(dir, &tables) && half.listing.after == after {
                 return half;
             }
             self.again += 1;
@@ -165,9 +169,8 @@ impl Listings {
     /// One that begins behind this place or before it.
     fn find(&self, dir: Ino, tables: &[(u64, u64)], after: u64) -> Option<Arc<Listing>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |own: &Arc<Listing>| {
-            own.dir == dir && (own.after..own.until).contains(&after) && own.tables == tables
-        };
+        let has = |own: &Arc<Listing>| (own.after..own.until).contains(&after);
+        let is_it = |own: &Arc<Listing>| own.is_of(dir, tables) && has(own);
         let found = kept.iter().position(is_it).and_then(|at| kept.remove(at))?;
         kept.push_front(Arc::clone(&found));
         Some(found)
@@ -179,8 +182,9 @@ impl Listings {
             return;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = |own: &Listing| (own.dir, own.after, own.tables.clone());
-        kept.retain(|own| own.dir != listing.dir || key(own) != key(listing));
+        let is_same =
+            |own: &Listing| own.is_of(listing.dir, &listing.tables) && own.after == listing.after;
+        kept.retain(|own| !is_same(own));
         kept.push_front(Arc::clone(listing));
         let mut bytes = 0;
         let fits = |own: &&Arc<Listing>| {
