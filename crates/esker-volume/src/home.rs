@@ -499,10 +499,10 @@ impl<U: Store, D: Device> View for Kept<U, D> {
         attrs: bool,
         each: &mut dyn FnMut(Listed<'_>) -> Flow,
     ) -> Result<()> {
+        // Behind the gate others would wait for it. What is wrong is told there.
+        self.volume.look_at(dir, after.0).ok();
         let mut after = after;
         loop {
-            // Behind the gate others would wait for it. What is wrong is told there.
-            self.volume.look_at(dir, after.0).ok();
             let mut found: Vec<(Vec<u8>, Entry, Option<Attr>)> = Vec::new();
             self.gate().top.overlay.entries(dir, after, attrs, &mut |listed| {
                 found.push((listed.name.bytes().to_vec(), listed.entry, listed.attr));

@@ -481,32 +481,22 @@ mod tests {
         found
     }
 
-    /// Rows in tables.
-    fn rows(volume: &Volume<Ram>) -> Vec<Row> {
+    /// What tables have by places: of rows of names, and of rows of places.
+    fn stored(volume: &Volume<Ram>) -> [BTreeMap<(Ino, u64), Vec<u8>>; 2] {
         let (mut all, state) = (Vec::new(), volume.state());
         for table in 0..state.tables.len() {
             let add = &mut |leaf: &Leaf| crate::merge::rows(leaf, &mut all);
             volume.stack(&state).leaves(table, add).expect("tables");
         }
-        all
-    }
-
-    /// Those of names, by the places of these.
-    fn names(volume: &Volume<Ram>) -> BTreeMap<(Ino, u64), Vec<u8>> {
-        let all = rows(volume).into_iter().filter_map(|row| match row {
-            Row::Name(row) => Some(((row.dir, row.seq), row.name)),
-            _ => None,
-        });
-        all.collect()
-    }
-
-    /// The same of rows of places.
-    fn places(volume: &Volume<Ram>) -> BTreeMap<(Ino, u64), Vec<u8>> {
-        let all = rows(volume).into_iter().filter_map(|row| match row {
-            Row::Place(row) => Some(((row.dir, row.seq), row.name)),
-            _ => None,
-        });
-        all.collect()
+        let [mut names, mut places] = [BTreeMap::new(), BTreeMap::new()];
+        for row in all {
+            match row {
+                Row::Name(row) => drop(names.insert((row.dir, row.seq), row.name)),
+                Row::Place(row) => drop(places.insert((row.dir, row.seq), row.name)),
+                _ => {}
+            }
+        }
+        [names, places]
     }
 
     fn settle(volume: &Volume<Ram>) {
@@ -529,7 +519,7 @@ mod tests {
             }
         }
         settle(volume);
-        assert_eq!(names(volume), model.names);
+        assert_eq!(stored(volume)[0], model.names);
     }
 
     #[test]
@@ -540,7 +530,7 @@ mod tests {
             volume.listings.most = most;
             goes_on(&volume, &mut model, &mut dice);
             assert!(most < LISTED || model.names.len() > 2 * LISTED_LEAST, "none is kept");
-            assert_eq!(places(&volume), BTreeMap::new());
+            assert_eq!(stored(&volume)[1], BTreeMap::new());
         }
     }
 
@@ -550,13 +540,13 @@ mod tests {
         let (mut model, mut dice) = (Model { next: 1, ..Model::default() }, Dice(7));
         let mut volume = empty(|made| made & !NAMES);
         goes_on(&volume, &mut model, &mut dice);
-        assert_eq!(places(&volume), model.names);
+        assert_eq!(stored(&volume)[1], model.names);
         let wanted = volume.lacks(None).expect("it may");
         assert!(wanted.names);
         volume.upgrade(wanted).expect("upgraded");
         assert!(!volume.lacks(None).expect("it may").names);
         goes_on(&volume, &mut model, &mut dice);
-        assert_eq!(places(&volume), BTreeMap::new());
+        assert_eq!(stored(&volume)[1], BTreeMap::new());
     }
 
     /// A directory of many names is looked at a little at a time; where what it lies in changes each time, at once.

@@ -94,7 +94,7 @@ pub(crate) struct Stack<'a, D> {
 #[derive(Clone)]
 pub(crate) struct At {
     table: usize,
-    pub found: Found,
+    found: Found,
     pub leaf: Arc<Leaf>,
 }
 
@@ -184,7 +184,7 @@ impl<D: Device> Stack<'_, D> {
     }
 
     /// The leaf that would hold the key, or the very first one.
-    pub(crate) fn leaf_at(&self, key: &[u8]) -> Result<Option<At>> {
+    fn leaf_at(&self, key: &[u8]) -> Result<Option<At>> {
         let table = self.state.tables.partition_point(|table| table.key.as_slice() <= key);
         let table = table.saturating_sub(1);
         let Some(row) = self.state.tables.get(table) else { return Ok(None) };
@@ -192,7 +192,7 @@ impl<D: Device> Stack<'_, D> {
         self.load(table, found).map(Some)
     }
 
-    pub(crate) fn leaf_behind(&self, at: &At) -> Result<Option<At>> {
+    fn leaf_behind(&self, at: &At) -> Result<Option<At>> {
         let rank = at.found.before + at.found.entries;
         let mut table = at.table;
         let own = self.state.tables.get(table).ok_or(Damage::Table)?;
