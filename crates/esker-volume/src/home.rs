@@ -14,6 +14,7 @@ use std::sync::{
 };
 use std::time::Duration;
 
+use esker::overlay::Blank;
 use esker::store::{Batch, Change, Entry, Flow, Listed, Space, Store, View};
 use esker::{Attr, Cursor, Ino, Kind, Name, Result, Span, XattrName};
 use esker_stone::rows::snapshots::SnapshotRow;
@@ -24,6 +25,7 @@ use crate::device::Device;
 use crate::dirty::Told;
 use crate::error::Error;
 use crate::layer::Layer;
+use crate::maker::Maker;
 use crate::promised::{Promised, Redeemed};
 use crate::replaced::Replaced;
 use crate::rules::Occasion;
@@ -37,24 +39,6 @@ const ENTRIES: usize = 64;
 const TRIES_MAX: u32 = 64;
 /// How often somebody tries to delete a snapshot from which others copied just now.
 const DELETING_MAX: u64 = 40;
-
-/// Makes the stores that hold what changes.
-pub trait Maker<U>: Send + Sync {
-    /// An empty one with a root directory.
-    ///
-    /// # Errors
-    /// `NoMemory`, and whatever else keeps it from being made.
-    fn make(&self) -> Result<U>;
-
-    /// None will be wanted soon: what was kept for the next ones can go.
-    fn rest(&self) {}
-}
-
-impl<U, F: Fn() -> Result<U> + Send + Sync> Maker<U> for F {
-    fn make(&self) -> Result<U> {
-        self()
-    }
-}
 
 /// What became of a batch.
 enum Taken {
@@ -90,8 +74,8 @@ impl Drop for Claim<'_> {
     }
 }
 
-fn locked(promised: &Mutex<Promised>) -> MutexGuard<'_, Promised> {
-    promised.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Layers<U, D> {
@@ -105,6 +89,8 @@ struct Layers<U, D> {
 pub struct Kept<U, D> {
     volume: Arc<Volume<D>>,
     maker: Box<dyn Maker<U>>,
+    /// What the next layer is made of, if one before it left that.
+    blank: Mutex<Option<Blank<U>>>,
     gate: RwLock<Layers<U, D>>,
     syncing: Mutex<()>,
     /// One at a time writes into what is kept back, or waits for a layer with room for its rows.
@@ -129,11 +115,12 @@ impl<U: Store, D: Device> Kept<U, D> {
     /// Those of `maker`; what the volume says of its root directory.
     pub fn new(volume: Volume<D>, dirty_max: u64, maker: Box<dyn Maker<U>>) -> Result<Self> {
         let volume = Arc::new(volume);
-        let top = Arc::new(Layer::new(maker.make()?, &volume, None, 1)?);
+        let top = Arc::new(Layer::new(Blank::new(maker.make()?), &volume, None, 1)?);
         let promised = Mutex::new(Promised::new(volume.shape().copies > 1));
         let kept = Self {
             volume,
             maker,
+            blank: Mutex::default(),
             gate: RwLock::new(Layers { top, closed: None }),
             syncing: Mutex::new(()),
             overwriting: Mutex::new(()),
@@ -188,6 +175,7 @@ impl<U: Store, D: Device> Kept<U, D> {
 
     /// Nothing changes for a while: memory that was kept for what changes goes.
     pub fn rest(&self) {
+        drop(locked(&self.blank).take());
         self.maker.rest();
     }
 
@@ -209,8 +197,20 @@ impl<U: Store, D: Device> Kept<U, D> {
         let _turn = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(layer) = self.closed_layer(wanted)? {
             self.lay_down(&layer)?;
+            self.use_again(layer);
         }
         Ok(())
+    }
+
+    fn blank(&self) -> Result<Blank<U>> {
+        let known = locked(&self.blank).take();
+        known.map_or_else(|| self.maker.make().map(Blank::new), Ok)
+    }
+
+    /// A layer is written: the next one is made of what it was made of, unless somebody still reads it.
+    fn use_again(&self, layer: Arc<Layer<U, D>>) {
+        let Some(layer) = Arc::into_inner(layer) else { return };
+        *locked(&self.blank) = Blank::again(layer.overlay, |used| self.maker.again(used)).ok();
     }
 
     /// Makes a snapshot of all that changed until now.
@@ -298,7 +298,7 @@ impl<U: Store, D: Device> Kept<U, D> {
         let _alone = self.overwriting();
         loop {
             self.write()?;
-            let upper = self.maker.make().map_err(Error::Source)?;
+            let blank = self.blank().map_err(Error::Source)?;
             let _turn = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
             // Behind `syncing` nobody who has the volume's log waits for this.
             let mut layers = self.gate_alone();
@@ -308,7 +308,7 @@ impl<U: Store, D: Device> Kept<U, D> {
             let replaced = self.volume.replaced_by(name)?;
             self.volume.rollback(name)?;
             let number = layers.top.number + 1;
-            let top = Layer::new(upper, &self.volume, None, number).map_err(|error| {
+            let top = Layer::new(blank, &self.volume, None, number).map_err(|error| {
                 // What is remembered above it may be of before.
                 self.volume.stop();
                 Error::Source(error)
@@ -353,10 +353,10 @@ impl<U: Store, D: Device> Kept<U, D> {
             return Ok(None);
         }
         drop(layers);
-        let upper = self.maker.make()?;
+        let blank = self.blank()?;
         let mut layers = self.gate_alone();
         let (closed, number) = (Arc::clone(&layers.top), layers.top.number + 1);
-        let top = Layer::new(upper, &self.volume, Some(Arc::clone(&closed)), number)?;
+        let top = Layer::new(blank, &self.volume, Some(Arc::clone(&closed)), number)?;
         *layers = Layers { top: Arc::new(top), closed: Some(Arc::clone(&closed)) };
         Ok(Some(closed))
     }

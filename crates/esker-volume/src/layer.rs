@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use esker::overlay::Overlay;
+use esker::overlay::{Blank, Overlay};
 use esker::store::{Batch, Change, Entry, Flow, Listed, Space, Store, View};
 use esker::{Attr, Cursor, Error, Ino, Kind, Name, Result, Span, XattrName};
 
@@ -43,9 +43,9 @@ pub(crate) struct Layer<U, D> {
 }
 
 impl<U: Store, D: Device> Layer<U, D> {
-    /// An empty one, above all that there is. `upper` is empty but for its root directory.
+    /// An empty one, above all that there is.
     pub fn new(
-        upper: U,
+        blank: Blank<U>,
         volume: &Arc<Volume<D>>,
         below: Option<Arc<Self>>,
         number: u64,
@@ -53,7 +53,7 @@ impl<U: Store, D: Device> Layer<U, D> {
         let numbers = below.as_ref().map_or_else(|| volume.numbers(), |below| below.numbers());
         let lower = Lower { volume: Arc::clone(volume), written: RwLock::new(below) };
         let last = Ino(numbers.next_ino.saturating_sub(1));
-        let overlay = Overlay::behind(upper, lower, last, Cursor(numbers.next_place))?;
+        let overlay = Overlay::behind(blank, lower, last, Cursor(numbers.next_place))?;
         let overlay = overlay.with_beside(SHOWN);
         Ok(Self {
             number,

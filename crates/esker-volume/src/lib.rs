@@ -30,7 +30,7 @@
 //! | counts.rs | what was written, and why |
 //! | check.rs, scrub.rs, dump.rs | counting everything again; mending what has parity; showing what is there |
 //! | dirty.rs, cost.rs, promised.rs | what changed since, and what it takes to write that; room that is kept |
-//! | layer.rs, home.rs | what is not yet written, in memory; the home that POSIX has |
+//! | layer.rs, home.rs, maker.rs | what is not yet written, in memory; the home that POSIX has |
 //!
 //! Invariant: nothing that a safe commit needs is ever written over; every byte that comes in is hostile until it was
 //! checked.
@@ -64,6 +64,7 @@ mod left;
 pub mod limits;
 mod listing;
 mod log;
+mod maker;
 mod merge;
 mod migrate;
 pub mod mkfs;
@@ -112,7 +113,8 @@ pub use differences::{Difference, Moment};
 pub use dirty::{Dirty, Told};
 pub use dump::What;
 pub use error::{Damage, Error, NoBase, Result};
-pub use home::{Kept, Maker};
+pub use home::Kept;
+pub use maker::{Homes, Maker};
 pub use merge::Row;
 pub use mkfs::{Making, make};
 pub use ranges::Ranges;

@@ -38,7 +38,7 @@ use esker_stone::superblock::MAGIC;
 use esker_stone::{Codec, Setting, Unsupported};
 use esker_volume::device::{Device as _, Fault, FileDevice};
 use esker_volume::limits::{BLOCK_LEN_MAX, BLOCK_LEN_MIN};
-use esker_volume::{Bases, Damage, Error, Kept, Maker, NoBase, Options, Volume};
+use esker_volume::{Bases, Damage, Error, Homes, Kept, Maker, NoBase, Options, Volume};
 
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::{log, options};
@@ -247,14 +247,18 @@ pub fn root() -> Attr {
 }
 
 /// Memory for what changes.
-struct Layers {
+struct Layers<H> {
     pool: Arc<Pool>,
-    options: memory::Options,
+    homes: H,
 }
 
-impl Maker<Home<Lent>> for Layers {
+impl<H: Maker<Home<Lent>>> Maker<Home<Lent>> for Layers<H> {
     fn make(&self) -> esker::Result<Home<Lent>> {
-        Home::new(self.pool.lend()?, &self.options)
+        self.homes.make()
+    }
+
+    fn again(&self, used: Home<Lent>) -> esker::Result<Home<Lent>> {
+        self.homes.again(used)
     }
 
     fn rest(&self) {
@@ -291,7 +295,9 @@ pub fn kept(
     let dirty_max = options.dirty.unwrap_or(options::DIRTY_LEN) / 2;
     let (size_max, root) = (dirty_max, root());
     let options = memory::Options { size_max, file_size_max: FILE_SIZE_MAX, root };
-    let layers = Layers { pool: Pool::new(dirty_max), options };
+    let pool = Pool::new(dirty_max);
+    let lent = Arc::clone(&pool);
+    let layers = Layers { pool, homes: Homes::new(options, move || lent.lend()) };
     let kept = Kept::new(volume, dirty_max, Box::new(layers));
     let kept = kept.map_err(|error| failure(path, &Error::Source(error)))?;
     Ok(Arc::new(Fs::new(kept, SystemClock)))

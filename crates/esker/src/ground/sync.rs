@@ -37,6 +37,10 @@ mod real {
         pub fn write(&self) -> WriteGuard<'_, T> {
             self.0.write().unwrap_or_else(PoisonError::into_inner)
         }
+        /// Nobody else can hold it.
+        pub fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+        }
     }
 
     /// One at a time.
@@ -87,6 +91,10 @@ mod real {
         /// There is no other thread to wait for.
         pub fn write(&self) -> WriteGuard<'_, T> {
             self.0.borrow_mut()
+        }
+        /// Nobody else can hold it.
+        pub fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut()
         }
     }
 
@@ -147,6 +155,10 @@ mod checked {
         pub fn write(&self) -> WriteGuard<'_, T> {
             let taken = Taken::new(self.place);
             Guard { guard: self.lock.write(), _taken: taken }
+        }
+        /// Nobody else can hold it.
+        pub fn get_mut(&mut self) -> &mut T {
+            self.lock.get_mut()
         }
     }
 

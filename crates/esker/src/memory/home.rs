@@ -65,9 +65,21 @@ struct Group {
     inodes: AtomicU64,
 }
 
+impl Group {
+    /// The first of so many groups, and those behind it, of an empty home.
+    fn new(group: usize, groups: usize) -> Self {
+        // Number 0 is nobody's, and number 1 the root's.
+        let next = (Ino::ROOT.0 + groups as u64 - group as u64) / groups as u64;
+        Self { next: AtomicU64::new(next), inodes: AtomicU64::new(0) }
+    }
+}
+
+/// A sub-tree for each group.
+type Trees<P> = Box<[RwLock<SubTree<P>>]>;
+
 /// A file system in a growable memory.
 pub struct Home<B: Base> {
-    pub(super) trees: Box<[RwLock<SubTree<B::Pages>>]>,
+    pub(super) trees: Trees<B::Pages>,
     pub(super) space: Space<B>,
     pub(super) budget: Arc<Budget>,
     pub(super) file_size_max: u64,
@@ -103,25 +115,29 @@ impl<B: Base> Home<B> {
         free: Free<B::Pairs>,
         refs: Refs<B::Pairs>,
     ) -> Result<Self> {
-        let groups = 0..B::GROUPS;
         let tree = |group| RwLock::new(Rank::SubTree.number(group), SubTree::new(B::GROUPS));
-        let counts = |group| Group {
-            // Number 0 is nobody's, and number 1 the root's.
-            next: AtomicU64::new(
-                (Ino::ROOT.0 + B::GROUPS as u64 - group as u64) / B::GROUPS as u64,
-            ),
-            inodes: AtomicU64::new(0),
-        };
-        Ok(Self {
-            trees: groups.clone().map(tree).collect(),
-            space: Space::new(base, Arc::clone(&budget), free, refs)?,
+        let trees = (0..B::GROUPS).map(tree).collect();
+        let groups = (0..B::GROUPS).map(|group| Group::new(group, B::GROUPS)).collect();
+        let space = Space::new(base, Arc::clone(&budget), free, refs)?;
+        Ok(Self::of(space, budget, file_size_max, (trees, groups)))
+    }
+
+    fn of(
+        space: Space<B>,
+        budget: Arc<Budget>,
+        file_size_max: u64,
+        (trees, groups): (Trees<B::Pages>, Box<[Group]>),
+    ) -> Self {
+        Self {
+            trees,
+            space,
             budget,
             file_size_max: file_size_max.min(FILE_SIZE_MAX),
-            groups: groups.map(counts).collect(),
+            groups,
             turn: AtomicUsize::new(keys::group(Ino::ROOT, B::GROUPS)),
             broken: AtomicBool::new(false),
             left_behind: AtomicBool::new(false),
-        })
+        }
     }
 
     /// Puts the root directory into an empty home.
@@ -157,6 +173,25 @@ impl<M: Memory> Home<M> {
         let budget = Arc::new(Budget::new(options.size_max));
         let (free, refs) = (Free::default(), Refs::default());
         let home = Self::bare(memory, budget, options.file_size_max, free, refs)?;
+        home.plant(&options.root)?;
+        Ok(home)
+    }
+
+    /// An empty home out of one that nobody needs any more: of one to which only a few inodes come, what takes time is
+    /// to be made. `lend` gives it a memory, when that of the other is gone.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new), and of `lend`.
+    pub fn again(self, lend: impl FnOnce() -> Result<M>, options: &Options) -> Result<Self> {
+        let Self { mut trees, mut groups, space, .. } = self;
+        drop(space);
+        trees.iter_mut().for_each(|tree| tree.get_mut().clear());
+        let count = groups.len();
+        groups.iter_mut().enumerate().for_each(|(at, group)| *group = Group::new(at, count));
+        let budget = Arc::new(Budget::new(options.size_max));
+        let (free, refs) = (Free::default(), Refs::default());
+        let space = Space::new(lend()?, Arc::clone(&budget), free, refs)?;
+        let home = Self::of(space, budget, options.file_size_max, (trees, groups));
         home.plant(&options.root)?;
         Ok(home)
     }

@@ -61,6 +61,14 @@ impl<P: Sheets> SubTree<P> {
         }
     }
 
+    /// No inodes any more, as if it were new.
+    pub(super) fn clear(&mut self) {
+        (self.tree, self.inodes, self.busy) = (None, 0, false);
+        self.fingers = Box::default();
+        *self.in_order.get_mut() = true;
+        self.forget_leaves();
+    }
+
     /// A tree that is there already.
     pub(super) fn set_tree(&mut self, tree: Tree<P>) {
         self.tree = Some(tree);

@@ -59,6 +59,31 @@ pub struct Overlay<U, L> {
     states: States,
 }
 
+/// What an overlay is made of: an upper that is empty but for its root directory, and a table with nothing in it.
+pub struct Blank<U> {
+    upper: U,
+    states: States,
+}
+
+impl<U> Blank<U> {
+    /// For the first overlay.
+    pub fn new(upper: U) -> Self {
+        Self { upper, states: States::new() }
+    }
+
+    /// For the next one, out of an overlay that nobody needs any more: making the table takes as long as a few changes
+    /// do. `empty` makes its upper empty, when its lower is gone.
+    ///
+    /// # Errors
+    /// Those of `empty`.
+    pub fn again<L>(overlay: Overlay<U, L>, empty: impl FnOnce(U) -> Result<U>) -> Result<Self> {
+        let Overlay { upper, lower, mut states, .. } = overlay;
+        drop(lower);
+        states.clear();
+        Ok(Self { upper: empty(upper)?, states })
+    }
+}
+
 /// Where an inode is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -78,18 +103,18 @@ impl<U: Store, L: View> Overlay<U, L> {
     /// # Errors
     /// What the lower says of its root directory, and the upper when it is told so.
     pub fn new(upper: U, lower: L, last: Ino) -> Result<Self> {
-        Self::behind(upper, lower, last, Cursor(UPPER_PLACES))
+        Self::behind(Blank::new(upper), lower, last, Cursor(UPPER_PLACES))
     }
 
     /// The same above a lower that may list names up to this place, which another overlay may have given them.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn behind(upper: U, lower: L, last: Ino, places: Cursor) -> Result<Self> {
+    pub fn behind(blank: Blank<U>, lower: L, last: Ino, places: Cursor) -> Result<Self> {
         // A multiple, so that a number stays in the group that the upper gave it for.
         let shift = last.0.next_multiple_of(SUBTREES as u64);
         let (last, places) = (last.0, places.0);
-        let (beside, states) = (u64::MAX, States::new());
+        let (beside, Blank { upper, states }) = (u64::MAX, blank);
         let overlay = Self { upper, lower, last, shift, places, beside, states };
         overlay.bring_up_root()?;
         Ok(overlay)

@@ -126,6 +126,14 @@ impl States {
         }
     }
 
+    /// Nothing changed any more.
+    pub(super) fn clear(&mut self) {
+        self.shards.iter_mut().for_each(|shard| shard.states.get_mut().clear());
+        for count in [&mut self.listed, &mut self.borrowers, &mut self.bytes] {
+            *count.get_mut() = 0;
+        }
+    }
+
     fn shard(&self, ino: Ino) -> &Shard {
         &self.shards[(ino.0 % SHARDS as u64) as usize]
     }

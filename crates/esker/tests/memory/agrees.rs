@@ -4,7 +4,7 @@ use esker::ground::{Heap, Memory};
 
 use crate::memories::Liar;
 use crate::model::start;
-use crate::player::{play_on, seeds};
+use crate::player::{play_again, play_on, seeds};
 
 fn play<M: Memory>(memory: M, size_max: u64, seed: u64, rounds: u32, every: u32) -> u64 {
     play_on(start(memory, size_max), seed, rounds, every)
@@ -39,6 +39,13 @@ fn agrees_where_the_budget_is_short() {
     for seed in seeds() {
         let refused = play(Heap::new(), 1_000_000, seed, 1500, 5);
         assert!(refused > 0, "never ran out");
+    }
+}
+
+#[test]
+fn a_home_made_of_another_is_as_if_it_were_new() {
+    for seed in seeds() {
+        play_again(seed, 4, 400);
     }
 }
 

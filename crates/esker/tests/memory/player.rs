@@ -5,14 +5,14 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use esker::ground::Memory;
+use esker::ground::{Heap, Memory};
 use esker::limits::PAGE_SIZE;
 use esker::memory::{Base, Home, Options, Resident, Tuning};
 use esker::store::Store;
 use esker::{Attr, Error, Ino, Kind};
 
 use crate::chance::{Chance, offset};
-use crate::model::{Model, Word, assert_same, attr, commit, options};
+use crate::model::{Model, Word, assert_same, attr, commit, options, start};
 
 /// Most inodes alive at once.
 const INODES: usize = 30;
@@ -337,6 +337,25 @@ pub fn play_anew<M: Memory>(memory: impl Fn() -> M, seed: u64, rounds: u32) {
         player.compare(round % 32 == 0);
     }
     player.empty(empty);
+}
+
+/// Plays so many batches in each of some homes, each made of the one before it: every one is as if it were new.
+pub fn play_again(seed: u64, homes: u64, rounds: u32) {
+    let (mut start, new) = (start(Heap::new(), 1_000_000), start(Heap::new(), 1_000_000).0);
+    for number in 0..homes {
+        let mut player = Player::new(start, seed * homes + number);
+        (0..rounds).for_each(|_| player.round());
+        player.compare(true);
+        let options = options(1_000_000);
+        let again = player.home.again(|| Ok(Heap::new()), &options).unwrap();
+        assert_eq!(again.usage(), new.usage());
+        start = (again, Model::new(options.root));
+    }
+    let numbers = |home: &Home<Heap>| {
+        [Kind::File, Kind::Directory].map(|kind| home.next_ino(Ino::ROOT, kind))
+    };
+    assert_eq!(numbers(&start.0), numbers(&new));
+    assert_eq!(start.0.check(), []);
 }
 
 /// Where random batches begin: at `ESKER_SEED`, to replay or to search on.

@@ -19,7 +19,7 @@ use esker_proof::script::generate::Profile;
 use esker_proof::told::{difference, tell};
 use esker_proof::world::World as _;
 use esker_proof::world::inside::{Inside, root_attr};
-use esker_volume::{Kept, Snapped, SnapshotError};
+use esker_volume::{Homes, Kept, Snapped, SnapshotError};
 
 const PROFILE: Profile = Profile { steps_max: 50, users: true, cursors: false };
 const DIRTY_MAX: u64 = 8 << 20;
@@ -75,11 +75,11 @@ fn mount(shape: &Shape, device: &Arc<Lying>, plan: &Arc<Plan>) -> Result<Above> 
     let volume = shape.open(Arc::clone(device), true).expect("a fresh volume opens");
     let options = Options { size_max: DIRTY_MAX, file_size_max: FILE_SIZE_MAX, root: root_attr() };
     let plan = Arc::clone(plan);
-    let make = move || {
+    let lend = move || {
         plan.allow()?;
-        Home::new(Scarce { heap: Heap::new(), plan: Arc::clone(&plan) }, &options)
+        Ok(Scarce { heap: Heap::new(), plan: Arc::clone(&plan) })
     };
-    Kept::new(volume, DIRTY_MAX, Box::new(make))
+    Kept::new(volume, DIRTY_MAX, Box::new(Homes::new(options, lend)))
 }
 
 fn is_trouble(errno: i32) -> bool {

@@ -14,7 +14,7 @@ use esker::store::View as _;
 use esker::{Ino, Kind, Name, Time};
 use esker_stone::Setting;
 use esker_stone::cache::Cache;
-use esker_volume::{Kept, Making, Volume, make, mkfs, open};
+use esker_volume::{Homes, Kept, Making, Volume, make, mkfs, open};
 
 use super::device::Flash;
 use crate::bench::storing::next;
@@ -86,8 +86,8 @@ impl Subject {
         let opened = esker_volume::Options { write: true, ..esker_volume::Options::new(cache) };
         let volume = open(Arc::clone(&device), opened).map_err(failed)?;
         let options = Options { size_max: DIRTY_MAX, file_size_max: FILE_SIZE_MAX, root };
-        let layer = Box::new(move || Home::new(Heap::new(), &options));
-        let fs = Fs::new(Kept::new(volume, DIRTY_MAX, layer).map_err(failed)?, clock);
+        let homes = Box::new(Homes::new(options, || Ok(Heap::new())));
+        let fs = Fs::new(Kept::new(volume, DIRTY_MAX, homes).map_err(failed)?, clock);
         Ok(Self { fs, device, chance: 1 })
     }
 
