@@ -104,6 +104,30 @@ fn a_small_cache_serves_the_same() {
     assert!(image.cache().usage().bytes < 200_000);
 }
 
+/// A file whose bytes lie in two blocks in turn, of which a cache does not even have room for one: each is decoded once
+/// for as much as is read together.
+#[test]
+fn blocks_that_are_wanted_in_turn_are_decoded_once() {
+    const STEP: usize = 16 << 10;
+    let [a, b] = [1, 2].map(|seed| kit::noise(seed, 1 << 20));
+    let steps = a.chunks(STEP).zip(b.chunks(STEP));
+    let both: Vec<u8> = steps.flat_map(|(a, b)| [a, b]).flatten().copied().collect();
+    let files = [("a", &a[..]), ("b", &b[..]), ("both", &both[..])];
+    let options = Options { block_len: 1 << 20, sharing: None, ..options(Codec::Zstd, 3) };
+    let image = open_with(Box::new(pack_files(options, files)), 200_000).unwrap();
+    let ino = image.entry(Ino::ROOT, Name::parse(b"both").unwrap()).unwrap().ino;
+    let pieces = image.places(ino, both.len() as u64, 0, both.len() as u64).unwrap().unwrap();
+    let blocks = pieces.iter().filter_map(|piece| piece.place).map(|place| place.block);
+    let mut blocks: Vec<_> = blocks.collect();
+    blocks.dedup();
+    assert!(blocks.len() > 50, "in turn: {}", blocks.len());
+    let mut found = vec![0; both.len()];
+    let before = image.cache().usage().misses;
+    assert_eq!(image.read(ino, 0, &mut found), Ok(both.len()));
+    let misses = image.cache().usage().misses - before;
+    assert!(found == both && misses < 20, "{misses} misses");
+}
+
 #[test]
 fn two_images_share_a_cache() {
     let cache = Cache::new(8 << 20);

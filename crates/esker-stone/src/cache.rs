@@ -1,7 +1,8 @@
 //! What was decoded and may be asked for again: pages and blocks of all images, within one limit.
 //!
-//! Above: homes at rest, which share one. Invariant: what is counted never stays above the limit, but for the
-//! one thing that was just loaded; a thing is loaded by one thread, and others that want it wait for that one.
+//! Above: homes at rest, which share one. Invariant: what is counted never stays above the limit, but for what is in
+//! use and the one thing that was just loaded; a thing is loaded by one thread, and others that want it wait for that
+//! one.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -152,7 +153,13 @@ impl Inner {
         }
     }
 
-    /// Counts what was loaded; what was not wanted for longest makes room.
+    /// Whether nobody uses it: what somebody does stays in memory all the same, and would only be loaded once more.
+    fn is_idle(&self, key: &Key) -> bool {
+        let value = self.entries.get(key).and_then(|entry| entry.cell.0.try_lock().ok());
+        value.is_some_and(|value| value.as_ref().is_some_and(|own| Arc::strong_count(own) == 1))
+    }
+
+    /// Counts what was loaded; what was not wanted for longest, and is not in use, makes room.
     fn count(&mut self, key: Key, cell: &Arc<Cell>, bytes: usize, limit: usize) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         // Somebody else may have thrown it out and loaded it again meanwhile.
@@ -162,7 +169,8 @@ impl Inner {
         self.bytes = self.bytes - entry.bytes + bytes;
         entry.bytes = bytes;
         while self.bytes > limit {
-            let oldest = self.order.values().find(|&&other| other != key).copied();
+            let idle = |&&other: &&Key| other != key && self.is_idle(&other);
+            let oldest = self.order.values().find(idle).copied();
             let Some(oldest) = oldest else { return };
             self.take_out(&oldest);
         }
@@ -350,6 +358,18 @@ mod tests {
         assert_eq!(load(&cache, 1, 5000).len(), 5000);
         load(&cache, 2, 10);
         assert!(cache.usage().bytes <= 10 + ENTRY_LEN);
+    }
+
+    #[test]
+    fn what_is_in_use_stays_until_it_is_not() {
+        let cache = Cache::new(10 * (1000 + ENTRY_LEN));
+        let held = [load(&cache, 0, 5000), load(&cache, 1, 5000)];
+        (2..50).for_each(|number| drop(load(&cache, number, 1000)));
+        assert!(cache.holds(&key(0)) && cache.holds(&key(1)));
+        drop(held);
+        (50..100).for_each(|number| drop(load(&cache, number, 1000)));
+        assert!(!cache.holds(&key(0)) && !cache.holds(&key(1)));
+        assert!(cache.usage().bytes <= cache.usage().limit);
     }
 
     #[test]

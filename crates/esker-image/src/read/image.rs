@@ -26,6 +26,9 @@ use esker_stone::{
     Damage, Error, PageRef, ReadAt, Recipe, Rest, Result, Start, Teller, Unsupported, hash,
 };
 
+use super::told::Held;
+use super::wanted::{Target, Wanted};
+
 /// Where the bytes of images come from.
 pub type Source = Box<dyn ReadAt>;
 
@@ -437,23 +440,37 @@ impl Image {
     /// # Errors
     /// What reading meets.
     pub fn fill(&self, name: BlockName, from: usize, target: &mut [u8]) -> Result<()> {
+        self.fill_all(name, &mut [(from, target)])
+    }
+
+    /// The same of several stretches of one. What takes long to decode is decoded once.
+    pub(super) fn fill_all(&self, name: BlockName, targets: &mut [Target<'_>]) -> Result<()> {
         let origin = self.origin(name)?;
         let own = BlockName { segment: name.segment & ORIGIN_SEGMENT_MASK, ..name };
         origin.watch(own);
-        let filled = origin.fill_own(own, from, target);
+        let filled = origin.fill_own(own, targets);
         filled.inspect_err(|error| origin.tell(own.segment, own.slot.into(), "block", error))
     }
 
-    fn fill_own(&self, name: BlockName, from: usize, target: &mut [u8]) -> Result<()> {
+    fn fill_own(&self, name: BlockName, targets: &mut [Target<'_>]) -> Result<()> {
+        let end = |(from, target): &Target<'_>| from.checked_add(target.len());
+        let ends: Option<Vec<_>> = targets.iter().map(end).collect();
+        let ends = ends.ok_or(Damage::Reference)?;
+        let until = ends.iter().copied().max().unwrap_or(0);
         if !self.cache.holds(&self.block_key(name, What::Block)) {
             let row = self.block_row(name)?;
             if row.is_plain() || !row.sections.is_empty() {
-                return self.fill_by_units(name, &row, from, target);
+                let mut held = None;
+                let each = |(from, target): &mut Target<'_>| {
+                    self.fill_by_units((name, &row), *from, target, &mut held)
+                };
+                return targets.iter_mut().try_for_each(each);
             }
         }
-        let until = from.checked_add(target.len()).ok_or(Damage::Reference)?;
         let block = self.load_block(name, until)?;
-        target.copy_from_slice(block.get(from..until).ok_or(Damage::Reference)?);
+        for ((from, target), end) in targets.iter_mut().zip(ends) {
+            target.copy_from_slice(block.get(*from..end).ok_or(Damage::Reference)?);
+        }
         Ok(())
     }
 
@@ -461,10 +478,10 @@ impl Image {
     /// the unit, or the section, that they are in.
     fn fill_by_units(
         &self,
-        name: BlockName,
-        row: &BlockRow,
+        (name, row): (BlockName, &BlockRow),
         mut from: usize,
         mut target: &mut [u8],
+        held: &mut Held,
     ) -> Result<()> {
         while !target.is_empty() {
             let (unit, at) = (from / UNIT_LEN, from % UNIT_LEN);
@@ -472,7 +489,7 @@ impl Image {
             let key = Key { number, ..self.block_key(name, What::Unit) };
             let load = |_| match row.words {
                 0 => self.rest.unit(name, row, unit),
-                _ => self.told_section(name, row, unit),
+                _ => self.told_section(name, row, unit, held),
             };
             let bytes = self.cache.get(key, |_: &Vec<u8>| true, load)?;
             let part = bytes.get(at..).filter(|part| !part.is_empty()).ok_or(Damage::Reference)?;
@@ -602,17 +619,19 @@ impl Image {
     fn made(&self, name: BlockName, row: &BlockRow) -> Result<Vec<u8>> {
         let recipe = self.rest.recipe(name, row)?;
         let recipe = Recipe::parse(&recipe)?;
-        let mut text = Vec::new();
+        let mut text = vec![0; recipe.text.iter().map(|part| part.len as usize).sum()];
+        let (mut wanted, mut rest) = (Wanted::default(), &mut text[..]);
         for part in &recipe.text {
-            let from = BlockName { slot: part.slot, ..name };
+            let (target, behind) = rest.split_at_mut(part.len as usize);
+            wanted.add(BlockName { slot: part.slot, ..name }, (part.offset as usize, target));
+            rest = behind;
+        }
+        for (from, mut targets) in wanted.blocks() {
             // It may have a base, which needs no other block: nothing waits for itself.
             if from.slot >= name.slot || self.block_row(from)?.recipe > 0 {
                 return Err(Damage::BaseOfBase.into());
             }
-            let start = part.offset as usize;
-            let before = text.len();
-            text.resize(before + part.len as usize, 0);
-            self.fill_own(from, start, &mut text[before..])?;
+            self.fill_own(from, &mut targets)?;
         }
         let plain = recipe.make(&text, row.plain as usize)?;
         if row.hash == Some(hash(&plain)) { Ok(plain) } else { Err(Damage::Hash.into()) }

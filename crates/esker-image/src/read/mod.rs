@@ -6,12 +6,14 @@
 //! | told.rs | bytes of blocks that are told in words |
 //! | view.rs | its answers |
 //! | verify.rs | doubting everything |
+//! | wanted.rs | stretches of blocks that are wanted together |
 //! | weights.rs | what is no data, by what it is |
 
 mod image;
 mod told;
 mod verify;
 mod view;
+mod wanted;
 mod weights;
 
 pub use image::{Image, Source, Stretch};

@@ -12,6 +12,10 @@ use esker_stone::{Damage, Error, Result, Words};
 
 use super::image::{Image, whole_or_head};
 
+/// What a section was told from, its words and its own form where these are another's: as long as somebody has them,
+/// they stay in the cache.
+pub(super) type Held = Option<(Arc<Words>, Option<Arc<Vec<u8>>>)>;
+
 impl Image {
     /// A section of a block, of which more may be wanted.
     pub(super) fn told_section(
@@ -19,6 +23,7 @@ impl Image {
         name: BlockName,
         row: &BlockRow,
         number: usize,
+        held: &mut Held,
     ) -> Result<Vec<u8>> {
         let (place, len) = row.section(number).ok_or(Damage::Reference)?;
         let mut plain = vec![0; len];
@@ -26,6 +31,7 @@ impl Image {
             let form = self.form(name, row, &words, place.end)?;
             let text = form.get(place).ok_or(Damage::Undecodable)?;
             words.read_other(text, &[], &mut plain)?;
+            *held = Some((words, Some(form)));
         } else {
             // Who leans on it wants all of it.
             let whole = self.is_leaned_on(name).then_some(row.words as usize);
@@ -35,6 +41,7 @@ impl Image {
                 Some(words) => words?,
             };
             words.read_section(place, &mut plain)?;
+            *held = Some((words, None));
         }
         Ok(plain)
     }

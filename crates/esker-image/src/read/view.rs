@@ -15,6 +15,7 @@ use esker_stone::rows::xattrs::Xattrs;
 use esker_stone::tree::Found;
 
 use super::image::Image;
+use super::wanted::Wanted;
 
 /// What reading met, in the words of the core: damage is answered like a failing device.
 fn refused(error: esker_stone::Error) -> Error {
@@ -154,7 +155,7 @@ impl View for Image {
             return Err(Error::Invalid);
         }
         let len = attr.size.saturating_sub(at).min(target.len() as u64) as usize;
-        let target = &mut target[..len];
+        let mut target = &mut target[..len];
         let inline = page.inline_at(row);
         if !inline.is_empty() {
             let from = usize::try_from(at).unwrap_or(usize::MAX);
@@ -162,7 +163,7 @@ impl View for Image {
             target.copy_from_slice(part);
             return Ok(len);
         }
-        let mut done = 0;
+        let (mut done, mut wanted) = (0, Wanted::default());
         while done < len {
             let place = at + done as u64;
             let stretch = self.stretch(ino, attr.size, place).map_err(refused)?;
@@ -172,19 +173,22 @@ impl View for Image {
                 let place = at + done as u64;
                 if place < end && done < len {
                     let part = (len - done).min(usize::try_from(end - place).unwrap_or(usize::MAX));
-                    let bytes = &mut target[done..done + part];
+                    let (bytes, rest) = std::mem::take(&mut target).split_at_mut(part);
                     match piece.place {
                         None => bytes.fill(0),
                         Some(source) => {
                             let from = u64::from(source.offset) + (place - start);
                             let from = usize::try_from(from).map_err(|_| damaged(Damage::Range))?;
-                            self.fill(source.block, from, bytes).map_err(refused)?;
+                            wanted.add(source.block, (from, bytes));
                         }
                     }
-                    done += part;
+                    (target, done) = (rest, done + part);
                 }
                 start = end;
             }
+        }
+        for (block, mut targets) in wanted.blocks() {
+            self.fill_all(block, &mut targets).map_err(refused)?;
         }
         Ok(len)
     }
