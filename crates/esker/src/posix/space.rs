@@ -3,7 +3,7 @@
 use super::create::change;
 use super::locks::Mode;
 use super::{Caller, Fs};
-use crate::attr::Flags;
+use crate::attr::{Attr, Flags};
 use crate::error::{Error, Result};
 use crate::ids::{Ino, Span};
 use crate::limits::FILE_SIZE_MAX;
@@ -26,6 +26,10 @@ pub enum Allocate {
 
 /// The most that one copy_file_range(2) does, so that no lock is held for long.
 const COPY_LEN_MAX: u64 = 1 << 30;
+/// Where there is no room for all of it, it does a part, but nothing shorter than this.
+const COPY_LEN_MIN: u64 = 1 << 20;
+/// Which part it tries then, and which of that.
+const COPY_SHARE: u64 = 4;
 
 impl<S: Store> Fs<S> {
     /// fallocate(2).
@@ -72,7 +76,8 @@ impl<S: Store> Fs<S> {
     }
 
     /// copy_file_range(2): `len` bytes of `source` from `from` also become those of `ino` from `at`, shared where
-    /// the home can. Answers how many: fewer where the source ends, or past 1 GiB.
+    /// the home can. Answers how many: fewer where the source ends, past 1 GiB, or where there is no room for all of
+    /// them at once: what is shared may take none a moment later.
     ///
     /// # Errors
     /// `Invalid` for ranges of one file that overlap, `FileTooBig`, `NoSpace`, `NotPermitted`.
@@ -99,17 +104,35 @@ impl<S: Store> Fs<S> {
         if source == ino && from < at.saturating_add(len) && at < from.saturating_add(len) {
             return Err(Error::Invalid);
         }
-        let len = len.min(COPY_LEN_MAX);
+        let mut len = len.min(COPY_LEN_MAX);
         if len == 0 {
             return Ok(0);
         }
-        self.may_reach(ino, &attr, at + len)?;
-        let mut batch = Batch::new();
-        batch.push(Change::Share { source, from, ino, at, len });
         change(&mut attr, self.now());
-        self.push_written(&mut batch, ino, &mut attr, !caller.privileged)?;
-        self.store.commit(&batch)?;
-        Ok(len)
+        loop {
+            let share = Change::Share { source, from, ino, at, len };
+            match self.copy_whole(share, attr, (ino, at + len), !caller.privileged) {
+                Err(Error::NoSpace) if len > COPY_LEN_MIN => {
+                    len = (len / COPY_SHARE).max(COPY_LEN_MIN);
+                }
+                done => return done.map(|()| len),
+            }
+        }
+    }
+
+    /// Shares bytes with a file of these attributes up to there.
+    fn copy_whole(
+        &self,
+        share: Change<'_>,
+        mut attr: Attr,
+        (ino, end): (Ino, u64),
+        strip: bool,
+    ) -> Result<()> {
+        self.may_reach(ino, &attr, end)?;
+        let mut batch = Batch::new();
+        batch.push(share);
+        self.push_written(&mut batch, ino, &mut attr, strip)?;
+        self.store.commit(&batch)
     }
 
     /// All content of `source` becomes that of `ino`, and nothing is left of what that had: at once, and shared where

@@ -259,3 +259,35 @@ fn little_does_not_keep_a_block() {
     assert!(place.needed() <= 4096);
     place.holds();
 }
+
+/// A copy that is longer than there would be room for goes through in parts, and takes no room.
+#[test]
+fn a_copy_longer_than_the_room_is_made_in_parts() {
+    const PIECE: u64 = 1 << 20;
+    let shape = &Shape { size: 64 << 20, ..SHAPES[2] };
+    let mut place = Place::new(shape);
+    let chance = &mut Chance::new(11);
+    let first = place.create("first");
+    let mut bytes = Vec::new();
+    for at in (0..36 * PIECE).step_by(PIECE as usize) {
+        let piece = noise(chance, PIECE);
+        place.fs.write(first, at, &piece, false).expect("room");
+        bytes.extend(piece);
+        place.sync();
+    }
+    let (len, second, before) = (bytes.len() as u64, place.create("second"), place.needed());
+    let space = place.fs.store().space();
+    assert!(space.total - space.used < len, "there is no room for another one");
+    let (mut at, mut calls) = (0, 0);
+    while at < len {
+        let done = place.fs.copy_range(&Caller::ROOT, (first, at), (second, at), len - at);
+        at += done.expect("room for a part");
+        calls += 1;
+    }
+    assert!(calls > 1, "{calls} calls");
+    assert_eq!(place.sync().0, 0, "no block is written");
+    assert_eq!(place.needed(), before);
+    place.files.push(("first".to_owned(), first, bytes.clone()));
+    place.files.push(("second".to_owned(), second, bytes));
+    place.holds();
+}
