@@ -125,7 +125,11 @@ impl Hooks {
         let things = Arc::new(things);
         let known = Known::of(&things, inputs, &starts, all);
         if let Some(command) = &self.filter_by {
+            let mut told = HashSet::new();
             let take = |id: usize, answer: &Value| {
+                if !told.insert(id) {
+                    return Err(NAMED_BEFORE.to_owned());
+                }
                 match answer.get("take").map(Value::as_bool) {
                     Some(Some(true)) => chosen.out.remove(&id),
                     Some(Some(false)) => chosen.out.insert(id),
@@ -165,6 +169,20 @@ impl Hooks {
             inputs[input].out.insert(path);
         }
         Ok(chosen)
+    }
+
+    /// In what way files were put in an order, as the image keeps it: without what only this machine knows.
+    pub fn said(&self, chosen: &Chosen) -> Vec<String> {
+        let mut said = Vec::new();
+        let mut say = |if_so: bool, words: &str| said.extend(if_so.then(|| words.to_owned()));
+        say(self.hot(), "--hot");
+        say(self.order_by.is_some(), "--order-by");
+        say(self.order == Some(Order::Kind), "--order kind");
+        say(self.order == Some(Order::Size), "--order size");
+        say(matches!(self.order, Some(Order::Explicit(_))), "--order explicit");
+        let by_script = chosen.ordered && self.order_by.is_none() && !self.orders();
+        say(by_script, "--script");
+        said
     }
 
     /// The files in which lists and scripts are.

@@ -280,6 +280,19 @@ pub fn refuse_in_vain(options: &Options, hot: bool) -> Outcome {
     Err(usage(what, "leave it out, or choose another level; `esker pack --help` lists them"))
 }
 
+/// Lets the image keep what was asked for besides.
+pub fn remember(options: &mut Options, words: &[String]) {
+    if words.is_empty() {
+        return;
+    }
+    let words = words.join(" ").into_bytes();
+    let known = options.notes.iter_mut().find(|(name, _)| name == OPTIONS_NOTE.as_bytes());
+    match known {
+        Some((_, said)) => said.extend([b" ", &words[..]].concat()),
+        None => options.notes.push((OPTIONS_NOTE.as_bytes().to_vec(), words)),
+    }
+}
+
 /// Lets an image whose blocks are those of another keep how these were packed.
 pub fn take_over(options: &mut Options, old: &[(Vec<u8>, Vec<u8>)]) {
     let names = [LEVEL_NOTE, OPTIONS_NOTE].map(str::as_bytes);

@@ -296,12 +296,13 @@ impl Asking<'_> {
         };
         let paths = self.things.iter().enumerate().map(|(id, thing)| (&thing.path[..], id));
         let paths: HashMap<&[u8], usize> = paths.collect();
-        let (mut first, mut order) = (Vec::new(), Ordered::default());
+        let (mut first, mut order, mut read) = (Vec::new(), Ordered::default(), 0);
         for (at, named) in said.sequence_values::<Value>().enumerate() {
             let named = named.map_err(failed)?;
             if at >= self.things.len() {
                 return Err(format!("answered more than there is: {place}"));
             }
+            read = at + 1;
             let next = self.named(&named, &paths);
             match next.and_then(|id| order.next(id, &self.things[id]).map(|()| id)) {
                 Ok(id) => first.push(id),
@@ -309,6 +310,9 @@ impl Asking<'_> {
                     self.bad(format!("gave an order: {why}: {place}, in place {}", at + 1), answer)?
                 }
             }
+        }
+        if said.pairs::<Value, Value>().nth(read).is_some() {
+            self.bad(format!("gave an order that is no list without a gap: {place}"), answer)?;
         }
         answer.first = Some(first);
         Ok(())

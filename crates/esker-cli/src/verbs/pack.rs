@@ -16,7 +16,7 @@ use crate::images::{self, Opening};
 use crate::pack::{
     Bar, Choosing, First, Gathered, Hooks, Input, Making, Output, Packing, Plan, Rewriting, Total,
     Work, cache_of, described, explained, failure, gather_list, inputs, is_image, lay_open,
-    refuse_in_vain, refuse_too_little, take, unreadable, words,
+    refuse_in_vain, refuse_too_little, remember, take, unreadable, words,
 };
 use crate::volumes;
 
@@ -29,7 +29,7 @@ use crate::volumes;
 #[derive(Args)]
 #[command(after_help = "\
 Levels:
-  0  as it is            5  zstd 12
+  0  as it is, 1M blocks 5  zstd 12
   1  lz4, 1M blocks      6  zstd 18 (the default)
   2  zstd 1, 1M blocks   7  xz 6, 8M blocks
   3  zstd 3              8  xz 9, 16M blocks
@@ -156,6 +156,7 @@ impl Pack {
         if chosen.ordered {
             options.keep_order();
         }
+        remember(&mut options, &self.hooks.said(&chosen));
         refuse_in_vain(&options, self.hooks.hot())?;
         let notes = options.notes.clone();
         let (mut gathered, packed) = self.pack(inputs, &chosen.first, options, &packing)?;

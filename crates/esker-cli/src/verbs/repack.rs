@@ -16,7 +16,7 @@ use crate::failure::{Outcome, path_shown};
 use crate::images::{self, Opening};
 use crate::pack::{
     Again, Bar, Choosing, Gathered, Hooks, Input, Making, Output, Packing, Rewriting, Total, Work,
-    cache_of, failure, refuse_in_vain, refuse_too_little, take, take_over,
+    cache_of, failure, refuse_in_vain, refuse_too_little, remember, take, take_over,
 };
 
 /// Pack an image again: at another level, with other blocks, a part of it, in another order, or only
@@ -154,6 +154,7 @@ impl Repack {
         if chosen.ordered {
             options.keep_order();
         }
+        remember(&mut options, &self.hooks.said(&chosen));
         refuse_in_vain(&options, self.hooks.hot())?;
         let mut work = start(options)?;
         let packing = Packing { cache, volume_bases: &[], plan: &plan, root: &root, output };

@@ -73,6 +73,9 @@ fn files_come_in_the_order_that_was_given() {
         assert!(places.is_sorted(), "{more:?}: {places:?}");
         assert!(places[2] < place(&image, &tree, "00"), "they come first: {places:?}");
         assert_eq!(done(&esker(["diff", text(&right), text(&image)])), "", "nothing else differs");
+        let kept = if more[0] == "--order" { "--order explicit" } else { more[0] };
+        let told = done(&esker(["info", text(&image)]));
+        assert!(told.contains(&format!("--block-size 32K {kept}\n")), "{told}");
     }
     // The same of an image that is there.
     let hot = scratch.path("hot.esker");
@@ -103,7 +106,7 @@ fn what_makes_no_sense_stops_or_is_passed_over() {
         (["--filter-by", "yes"], "answered `y`: it is no JSON"),
         (["--order-by", "yes '{\"id\":1}'"], "answered `{\"id\":1}`: it was named before"),
         (["--order-by", "echo '{\"id\":0}'"], "it is a directory, and only files"),
-        (["--filter-by", "yes '{\"id\":1,\"take\":true}'"], "that is more than was asked"),
+        (["--filter-by", "yes '{\"id\":1,\"take\":true}'"], "it was named before"),
         (["--filter-by", "exit 9"], "failed with status 9"),
         (["--filter-by", "sleep 1000"], "said nothing for 1 seconds"),
         (["--order", &unknown], "names no/such: it is not there"),
@@ -235,6 +238,11 @@ fn a_script_that_makes_no_sense_stops_or_is_passed_over() {
             "it was named before: wrong.lua:1, in place 2",
         ),
         ("function order(all) return {'sub'} end", "it is a directory, and only files"),
+        (
+            "function order(all) return {all[1], nil, all[3]} end",
+            "no list without a gap: wrong.lua:1",
+        ),
+        ("function order(all) return {all[1], last = 2} end", "no list without a gap: wrong.lua:1"),
         ("\x1bLua", "failed"),
     ] {
         packs_in_spite_of(&scratch, &tree, script.as_bytes(), why);
