@@ -140,6 +140,9 @@ for handle in sorted(sums, key=str):
 print(f"  writes to a segment that was begun by another handle: {mixed}")
 # The kernel makes handles of lifetimes by itself where a device has them.
 right = {"streams": len(sums) > 2, "none": len(sums) == 1}.get(told["by"], True)
+if how == "auto" and told["by"] != "streams":
+    print("  this kernel has no write streams, so nothing is shown of them: ESKER_SUITE=sid has one that does")
+    right = False
 sys.exit(mixed > 0 or not right)
 PY
 }
