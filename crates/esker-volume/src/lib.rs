@@ -114,7 +114,7 @@ pub use dirty::{Dirty, Told};
 pub use dump::What;
 pub use error::{Damage, Error, NoBase, Result};
 pub use home::Kept;
-pub use maker::{Homes, Maker};
+pub use maker::Maker;
 pub use merge::Row;
 pub use mkfs::{Making, make};
 pub use ranges::Ranges;

@@ -4,8 +4,6 @@
 //! directory, whether it is new or was used before.
 
 use esker::Result;
-use esker::ground::Memory;
-use esker::memory::{Home, Options};
 
 /// Makes the stores that hold what changes.
 pub trait Maker<U>: Send + Sync {
@@ -34,25 +32,17 @@ impl<U, F: Fn() -> Result<U> + Send + Sync> Maker<U> for F {
     }
 }
 
-/// Makes homes in memory, each in one that is lent.
-pub struct Homes<F> {
-    options: Options,
-    lend: F,
-}
-
-impl<F> Homes<F> {
-    /// Homes that are to be so, each in a memory that `lend` gives, of no bytes.
-    pub const fn new(options: Options, lend: F) -> Self {
-        Self { options, lend }
-    }
-}
-
-impl<M: Memory, F: Fn() -> Result<M> + Send + Sync> Maker<Home<M>> for Homes<F> {
-    fn make(&self) -> Result<Home<M>> {
-        Home::new((self.lend)()?, &self.options)
+/// One that makes, and one that makes again.
+impl<U, F, G> Maker<U> for (F, G)
+where
+    F: Fn() -> Result<U> + Send + Sync,
+    G: Fn(U) -> Result<U> + Send + Sync,
+{
+    fn make(&self) -> Result<U> {
+        self.0()
     }
 
-    fn again(&self, used: Home<M>) -> Result<Home<M>> {
-        used.again(&self.lend, &self.options)
+    fn again(&self, used: U) -> Result<U> {
+        self.1(used)
     }
 }

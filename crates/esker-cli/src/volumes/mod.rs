@@ -38,7 +38,7 @@ use esker_stone::superblock::MAGIC;
 use esker_stone::{Codec, Setting, Unsupported};
 use esker_volume::device::{Device as _, Fault, FileDevice};
 use esker_volume::limits::{BLOCK_LEN_MAX, BLOCK_LEN_MIN};
-use esker_volume::{Bases, Damage, Error, Homes, Kept, Maker, NoBase, Options, Volume};
+use esker_volume::{Bases, Damage, Error, Kept, Maker, NoBase, Options, Volume};
 
 use crate::failure::{Exit, Failure, Outcome, path_shown, said};
 use crate::{log, options};
@@ -247,18 +247,18 @@ pub fn root() -> Attr {
 }
 
 /// Memory for what changes.
-struct Layers<H> {
+struct Layers {
     pool: Arc<Pool>,
-    homes: H,
+    options: memory::Options,
 }
 
-impl<H: Maker<Home<Lent>>> Maker<Home<Lent>> for Layers<H> {
+impl Maker<Home<Lent>> for Layers {
     fn make(&self) -> esker::Result<Home<Lent>> {
-        self.homes.make()
+        Home::new(self.pool.lend()?, &self.options)
     }
 
     fn again(&self, used: Home<Lent>) -> esker::Result<Home<Lent>> {
-        self.homes.again(used)
+        used.again(|| self.pool.lend(), &self.options)
     }
 
     fn rest(&self) {
@@ -295,9 +295,7 @@ pub fn kept(
     let dirty_max = options.dirty.unwrap_or(options::DIRTY_LEN) / 2;
     let (size_max, root) = (dirty_max, root());
     let options = memory::Options { size_max, file_size_max: FILE_SIZE_MAX, root };
-    let pool = Pool::new(dirty_max);
-    let lent = Arc::clone(&pool);
-    let layers = Layers { pool, homes: Homes::new(options, move || lent.lend()) };
+    let layers = Layers { pool: Pool::new(dirty_max), options };
     let kept = Kept::new(volume, dirty_max, Box::new(layers));
     let kept = kept.map_err(|error| failure(path, &Error::Source(error)))?;
     Ok(Arc::new(Fs::new(kept, SystemClock)))

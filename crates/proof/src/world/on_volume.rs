@@ -12,7 +12,7 @@ use esker::limits::FILE_SIZE_MAX;
 use esker::memory::{Base, Home, Options};
 use esker::store::Store as _;
 use esker_volume::device::Device;
-use esker_volume::{Error, Homes, Kept, SnapshotError, Volume};
+use esker_volume::{Error, Kept, SnapshotError, Volume};
 
 use super::inside::{Checked, Inside, root_attr};
 use super::layered::survey;
@@ -62,7 +62,8 @@ pub fn above<D: Device>(volume: Volume<D>) -> Result<Above<D>, Error> {
 /// What the volume says.
 pub fn in_layers_of<D: Device>(volume: Volume<D>, bytes: u64) -> Result<Above<D>, Error> {
     let options = Options { size_max: bytes, file_size_max: FILE_SIZE_MAX, root: root_attr() };
-    let homes = Box::new(Homes::new(options, || Ok(Heap::new())));
+    let again = move |used: Home<Heap>| used.again(|| Ok(Heap::new()), &options);
+    let homes = Box::new((move || Home::new(Heap::new(), &options), again));
     Kept::new(volume, bytes, homes).map_err(Error::Source)
 }
 

@@ -19,7 +19,7 @@ use esker_proof::script::generate::Profile;
 use esker_proof::told::{difference, tell};
 use esker_proof::world::World as _;
 use esker_proof::world::inside::{Inside, root_attr};
-use esker_volume::{Homes, Kept, Snapped, SnapshotError};
+use esker_volume::{Kept, Snapped, SnapshotError};
 
 const PROFILE: Profile = Profile { steps_max: 50, users: true, cursors: false };
 const DIRTY_MAX: u64 = 8 << 20;
@@ -79,7 +79,11 @@ fn mount(shape: &Shape, device: &Arc<Lying>, plan: &Arc<Plan>) -> Result<Above> 
         plan.allow()?;
         Ok(Scarce { heap: Heap::new(), plan: Arc::clone(&plan) })
     };
-    Kept::new(volume, DIRTY_MAX, Box::new(Homes::new(options, lend)))
+    let lend = Arc::new(lend);
+    let lent = Arc::clone(&lend);
+    let make = move || Home::new(lend()?, &options);
+    let again = move |used: Home<Scarce>| used.again(|| lent(), &options);
+    Kept::new(volume, DIRTY_MAX, Box::new((make, again)))
 }
 
 fn is_trouble(errno: i32) -> bool {

@@ -14,7 +14,7 @@ use esker::store::View as _;
 use esker::{Ino, Kind, Name, Time};
 use esker_stone::Setting;
 use esker_stone::cache::Cache;
-use esker_volume::{Homes, Kept, Making, Volume, make, mkfs, open};
+use esker_volume::{Kept, Making, Volume, make, mkfs, open};
 
 use super::device::Flash;
 use crate::bench::storing::next;
@@ -86,7 +86,8 @@ impl Subject {
         let opened = esker_volume::Options { write: true, ..esker_volume::Options::new(cache) };
         let volume = open(Arc::clone(&device), opened).map_err(failed)?;
         let options = Options { size_max: DIRTY_MAX, file_size_max: FILE_SIZE_MAX, root };
-        let homes = Box::new(Homes::new(options, || Ok(Heap::new())));
+        let again = move |used: Home<Heap>| used.again(|| Ok(Heap::new()), &options);
+        let homes = Box::new((move || Home::new(Heap::new(), &options), again));
         let fs = Fs::new(Kept::new(volume, DIRTY_MAX, homes).map_err(failed)?, clock);
         Ok(Self { fs, device, chance: 1 })
     }
