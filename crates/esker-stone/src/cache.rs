@@ -1,13 +1,13 @@
 //! What was decoded and may be asked for again: pages and blocks of all images, within one limit.
 //!
-//! Above: homes at rest, which share one. Invariant: what is counted never stays above the limit, but for what is in
-//! use and the one thing that was just loaded; a thing is loaded by one thread, and others that want it wait for that
-//! one.
+//! Above: homes at rest, which share one. Invariant: whenever something was loaded, what is counted is not above the
+//! limit, but for what is in use just then and that one thing; a thing is loaded by one thread, and others that want it
+//! wait for that one.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::ahead::Readers;
 use crate::rooms::Rooms;
@@ -155,8 +155,13 @@ impl Inner {
 
     /// Whether nobody uses it: what somebody does stays in memory all the same, and would only be loaded once more.
     fn is_idle(&self, key: &Key) -> bool {
-        let value = self.entries.get(key).and_then(|entry| entry.cell.0.try_lock().ok());
-        value.is_some_and(|value| value.as_ref().is_some_and(|own| Arc::strong_count(own) == 1))
+        let value = match self.entries.get(key).map(|entry| entry.cell.0.try_lock()) {
+            Some(Ok(value)) => value,
+            Some(Err(TryLockError::Poisoned(value))) => value.into_inner(),
+            // Somebody loads it, or looks at it.
+            Some(Err(TryLockError::WouldBlock)) | None => return false,
+        };
+        value.as_ref().is_some_and(|own| Arc::strong_count(own) == 1)
     }
 
     /// Counts what was loaded; what was not wanted for longest, and is not in use, makes room.
@@ -168,12 +173,18 @@ impl Inner {
         }
         self.bytes = self.bytes - entry.bytes + bytes;
         entry.bytes = bytes;
-        while self.bytes > limit {
-            let idle = |&&other: &&Key| other != key && self.is_idle(&other);
-            let oldest = self.order.values().find(idle).copied();
-            let Some(oldest) = oldest else { return };
-            self.take_out(&oldest);
+        let mut over = self.bytes.saturating_sub(limit);
+        let mut gone = Vec::new();
+        for other in self.order.values().filter(|&&other| other != key) {
+            if over == 0 {
+                break;
+            }
+            if self.is_idle(other) {
+                over = over.saturating_sub(self.entries.get(other).map_or(0, |entry| entry.bytes));
+                gone.push(*other);
+            }
         }
+        gone.iter().for_each(|other| self.take_out(other));
     }
 }
 

@@ -107,7 +107,7 @@ pub struct Kept<U, D> {
 }
 
 impl<U: Store, D: Device> Kept<U, D> {
-    /// A volume with nothing above it yet. `maker` gives the stores that hold what changes, for a layer each: of as
+    /// A volume with nothing above it yet. `maker` gives the stores that hold what changes, one to a layer: of as
     /// many bytes as `dirty_max`, of which a quarter is taken when it is time to write. What had no name and is held by
     /// nobody any more goes with the first commit.
     ///
@@ -175,7 +175,8 @@ impl<U: Store, D: Device> Kept<U, D> {
 
     /// Nothing changes for a while: memory that was kept for what changes goes.
     pub fn rest(&self) {
-        drop(locked(&self.blank).take());
+        let blank = locked(&self.blank).take();
+        drop(blank);
         self.maker.rest();
     }
 

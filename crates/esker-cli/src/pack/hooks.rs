@@ -127,14 +127,14 @@ impl Hooks {
         if let Some(command) = &self.filter_by {
             let mut told = HashSet::new();
             let take = |id: usize, answer: &Value| {
+                let take = answer.get("take").and_then(Value::as_bool);
+                let take = take.ok_or("`take` is neither true nor false")?;
                 if !told.insert(id) {
                     return Err(NAMED_BEFORE.to_owned());
                 }
-                match answer.get("take").map(Value::as_bool) {
-                    Some(Some(true)) => chosen.out.remove(&id),
-                    Some(Some(false)) => chosen.out.insert(id),
-                    _ => return Err("`take` is neither true nor false".to_owned()),
-                };
+                if !take {
+                    chosen.out.insert(id);
+                }
                 Ok(())
             };
             let nonsense = self.asked("--filter-by", command, &known, take)?;

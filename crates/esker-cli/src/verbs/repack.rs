@@ -112,13 +112,13 @@ impl Repack {
             take_over(&mut options, &image.root().notes);
             options = copying(options);
         }
-        let (notes, leans) = (options.notes.clone(), !image.bases().is_empty());
-        let (gathered, packed) = self.pack(image, cache, options, &output)?;
+        let leans = !image.bases().is_empty();
+        let (gathered, packed) = self.pack(image, cache, &mut options, &output)?;
         output.keep()?;
         if leans {
             self.warn();
         }
-        let told = Told { json: self.json, explain: self.explain, notes: &notes };
+        let told = Told { json: self.json, explain: self.explain, notes: &options.notes };
         tell(&self.output, &gathered, &packed, began, told)
     }
 
@@ -126,7 +126,7 @@ impl Repack {
         &self,
         image: Image,
         cache: Arc<Cache>,
-        mut options: Options,
+        options: &mut Options,
         output: &Output,
     ) -> Outcome<(Gathered, Packed)> {
         let failed = |error| failure(error, output);
@@ -139,7 +139,9 @@ impl Repack {
         let total = Total::default();
         total.set(image.root().statistics.file_bytes);
         let bar = Bar::new(self.quiet, total);
-        let start = |options| Work::new(output.file()?, root.clone(), options, output, bar);
+        let start = |options: &Options| {
+            Work::new(output.file()?, root.clone(), options.clone(), output, bar)
+        };
         if self.metadata_only {
             let (mut work, out) = (start(options)?, HashSet::new());
             let again = Again { file: &self.image, plan: &plan, out: &out };
@@ -149,13 +151,13 @@ impl Repack {
         }
         let mut inputs = vec![Input::of(&self.image, image)];
         // Lists may be of all of the image.
-        refuse_too_little(&options, output)?;
+        refuse_too_little(options, output)?;
         let chosen = self.hooks.choose(&mut inputs, &plan, true)?;
         if chosen.ordered {
             options.keep_order();
         }
-        remember(&mut options, &self.hooks.said(&chosen));
-        refuse_in_vain(&options, self.hooks.hot())?;
+        remember(options, &self.hooks.said(&chosen));
+        refuse_in_vain(options, self.hooks.hot())?;
         let mut work = start(options)?;
         let packing = Packing { cache, volume_bases: &[], plan: &plan, root: &root, output };
         take(inputs, &chosen.first, &packing, &mut work)?;

@@ -444,12 +444,17 @@ impl Image {
     }
 
     /// The same of several stretches of one. What takes long to decode is decoded once.
-    pub(super) fn fill_all(&self, name: BlockName, targets: &mut [Target<'_>]) -> Result<()> {
+    fn fill_all(&self, name: BlockName, targets: &mut [Target<'_>]) -> Result<()> {
         let origin = self.origin(name)?;
         let own = BlockName { segment: name.segment & ORIGIN_SEGMENT_MASK, ..name };
         origin.watch(own);
         let filled = origin.fill_own(own, targets);
         filled.inspect_err(|error| origin.tell(own.segment, own.slot.into(), "block", error))
+    }
+
+    /// All of these.
+    pub(super) fn fill_wanted(&self, wanted: Wanted<'_>) -> Result<()> {
+        wanted.blocks().try_for_each(|(block, mut targets)| self.fill_all(block, &mut targets))
     }
 
     fn fill_own(&self, name: BlockName, targets: &mut [Target<'_>]) -> Result<()> {
@@ -625,7 +630,17 @@ impl Image {
             let (target, behind) = rest.split_at_mut(part.len as usize);
             wanted.add(BlockName { slot: part.slot, ..name }, (part.offset as usize, target));
             rest = behind;
+            if wanted.is_full() {
+                self.fill_text(name, std::mem::take(&mut wanted))?;
+            }
         }
+        self.fill_text(name, wanted)?;
+        let plain = recipe.make(&text, row.plain as usize)?;
+        if row.hash == Some(hash(&plain)) { Ok(plain) } else { Err(Damage::Hash.into()) }
+    }
+
+    /// Fills text of a block that is made.
+    fn fill_text(&self, name: BlockName, wanted: Wanted<'_>) -> Result<()> {
         for (from, mut targets) in wanted.blocks() {
             // It may have a base, which needs no other block: nothing waits for itself.
             if from.slot >= name.slot || self.block_row(from)?.recipe > 0 {
@@ -633,8 +648,7 @@ impl Image {
             }
             self.fill_own(from, &mut targets)?;
         }
-        let plain = recipe.make(&text, row.plain as usize)?;
-        if row.hash == Some(hash(&plain)) { Ok(plain) } else { Err(Damage::Hash.into()) }
+        Ok(())
     }
 
     pub(super) fn block_key(&self, name: BlockName, what: What) -> Key {

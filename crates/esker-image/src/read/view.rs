@@ -185,11 +185,12 @@ impl View for Image {
                     (target, done) = (rest, done + part);
                 }
                 start = end;
+                if wanted.is_full() {
+                    self.fill_wanted(std::mem::take(&mut wanted)).map_err(refused)?;
+                }
             }
         }
-        for (block, mut targets) in wanted.blocks() {
-            self.fill_all(block, &mut targets).map_err(refused)?;
-        }
+        self.fill_wanted(wanted).map_err(refused)?;
         Ok(len)
     }
 

@@ -113,7 +113,9 @@ impl<S: Store> Fs<S> {
             let share = Change::Share { source, from, ino, at, len };
             match self.copy_whole(share, attr, (ino, at + len), !caller.privileged) {
                 Err(Error::NoSpace) if len > COPY_LEN_MIN => {
-                    len = (len / COPY_SHARE).max(COPY_LEN_MIN);
+                    let part = len / COPY_SHARE;
+                    // Cut where blocks are, so that none is copied for it.
+                    len = (part - part % COPY_LEN_MIN).max(COPY_LEN_MIN);
                 }
                 done => return done.map(|()| len),
             }
