@@ -1,8 +1,8 @@
 //! Stretches of blocks that are wanted together, by block: bytes that lie in two long blocks in turn would have each of
 //! them decoded again and again where the cache has room for one.
 //!
-//! Above: `view` and `image`. Invariant: blocks come in the order in which they were wanted first; of what an image says
-//! no more is remembered than is bounded here.
+//! Above: `view` and `image`. Invariant: blocks come in the order in which they were wanted first, and no more of what
+//! an image says is remembered than is bounded here.
 
 use std::collections::BTreeMap;
 
