@@ -458,10 +458,10 @@ impl Image {
     }
 
     fn fill_own(&self, name: BlockName, targets: &mut [Target<'_>]) -> Result<()> {
-        let end = |(from, target): &Target<'_>| from.checked_add(target.len());
-        let ends: Option<Vec<_>> = targets.iter().map(end).collect();
-        let ends = ends.ok_or(Damage::Reference)?;
-        let until = ends.iter().copied().max().unwrap_or(0);
+        let until = targets.iter().try_fold(0, |most: usize, (from, target)| {
+            Some(most.max(from.checked_add(target.len())?))
+        });
+        let until = until.ok_or(Damage::Reference)?;
         if !self.cache.holds(&self.block_key(name, What::Block)) {
             let row = self.block_row(name)?;
             if row.is_plain() || !row.sections.is_empty() {
@@ -473,7 +473,8 @@ impl Image {
             }
         }
         let block = self.load_block(name, until)?;
-        for ((from, target), end) in targets.iter_mut().zip(ends) {
+        for (from, target) in targets {
+            let end = *from + target.len();
             target.copy_from_slice(block.get(*from..end).ok_or(Damage::Reference)?);
         }
         Ok(())

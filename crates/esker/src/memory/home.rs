@@ -23,6 +23,7 @@ use crate::ground::{Budget, Memory};
 use crate::ids::Ino;
 use crate::limits::{FILE_SIZE_MAX, GRANULE};
 use crate::store::{self, Batch, Change, Flow};
+use crate::tree::HeapPages;
 
 /// Inodes of an earlier life that go with one commit.
 const LEFT_BEHIND_AT_ONCE: usize = 8;
@@ -77,6 +78,9 @@ impl Group {
 /// A sub-tree for each group.
 type Trees<P> = Box<[RwLock<SubTree<P>>]>;
 
+/// What takes time to make of a home to which few inodes come.
+type Parts<P> = (Trees<P>, Box<[Group]>);
+
 /// A file system in a growable memory.
 pub struct Home<B: Base> {
     pub(super) trees: Trees<B::Pages>,
@@ -115,18 +119,21 @@ impl<B: Base> Home<B> {
         free: Free<B::Pairs>,
         refs: Refs<B::Pairs>,
     ) -> Result<Self> {
-        let tree = |group| RwLock::new(Rank::SubTree.number(group), SubTree::new(B::GROUPS));
-        let trees = (0..B::GROUPS).map(tree).collect();
-        let groups = (0..B::GROUPS).map(|group| Group::new(group, B::GROUPS)).collect();
         let space = Space::new(base, Arc::clone(&budget), free, refs)?;
-        Ok(Self::of(space, budget, file_size_max, (trees, groups)))
+        Ok(Self::of(space, budget, file_size_max, Self::parts()))
+    }
+
+    fn parts() -> Parts<B::Pages> {
+        let tree = |group| RwLock::new(Rank::SubTree.number(group), SubTree::new(B::GROUPS));
+        let group = |group| Group::new(group, B::GROUPS);
+        ((0..B::GROUPS).map(tree).collect(), (0..B::GROUPS).map(group).collect())
     }
 
     fn of(
         space: Space<B>,
         budget: Arc<Budget>,
         file_size_max: u64,
-        (trees, groups): (Trees<B::Pages>, Box<[Group]>),
+        (trees, groups): Parts<B::Pages>,
     ) -> Self {
         Self {
             trees,
@@ -170,11 +177,7 @@ impl<M: Memory> Home<M> {
     /// # Errors
     /// `NoSpace` when `size_max` is too small even for that.
     pub fn new(memory: M, options: &Options) -> Result<Self> {
-        let budget = Arc::new(Budget::new(options.size_max));
-        let (free, refs) = (Free::default(), Refs::default());
-        let home = Self::bare(memory, budget, options.file_size_max, free, refs)?;
-        home.plant(&options.root)?;
-        Ok(home)
+        Self::empty(memory, options, Self::parts())
     }
 
     /// An empty home out of one that nobody needs any more: of one to which only a few inodes come, what takes time is
@@ -188,10 +191,13 @@ impl<M: Memory> Home<M> {
         trees.iter_mut().for_each(|tree| tree.get_mut().clear());
         let count = groups.len();
         groups.iter_mut().enumerate().for_each(|(at, group)| *group = Group::new(at, count));
+        Self::empty(lend()?, options, (trees, groups))
+    }
+
+    fn empty(memory: M, options: &Options, parts: Parts<HeapPages>) -> Result<Self> {
         let budget = Arc::new(Budget::new(options.size_max));
-        let (free, refs) = (Free::default(), Refs::default());
-        let space = Space::new(lend()?, Arc::clone(&budget), free, refs)?;
-        let home = Self::of(space, budget, options.file_size_max, (trees, groups));
+        let space = Space::new(memory, Arc::clone(&budget), Free::default(), Refs::default())?;
+        let home = Self::of(space, budget, options.file_size_max, parts);
         home.plant(&options.root)?;
         Ok(home)
     }

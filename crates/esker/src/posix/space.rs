@@ -110,8 +110,8 @@ impl<S: Store> Fs<S> {
         }
         change(&mut attr, self.now());
         loop {
-            let share = Change::Share { source, from, ino, at, len };
-            match self.copy_whole(share, attr, (ino, at + len), !caller.privileged) {
+            let share = [Change::Share { source, from, ino, at, len }];
+            match self.copy_whole(&share, attr, (ino, at + len), !caller.privileged) {
                 Err(Error::NoSpace) if len > COPY_LEN_MIN => {
                     let part = len / COPY_SHARE;
                     // Cut where blocks are, so that none is copied for it.
@@ -122,17 +122,17 @@ impl<S: Store> Fs<S> {
         }
     }
 
-    /// Shares bytes with a file of these attributes up to there.
+    /// Shares bytes with a file, up to there, which gets these attributes.
     fn copy_whole(
         &self,
-        share: Change<'_>,
+        changes: &[Change<'_>],
         mut attr: Attr,
         (ino, end): (Ino, u64),
         strip: bool,
     ) -> Result<()> {
         self.may_reach(ino, &attr, end)?;
         let mut batch = Batch::new();
-        batch.push(share);
+        changes.iter().for_each(|change| batch.push(*change));
         self.push_written(&mut batch, ino, &mut attr, strip)?;
         self.store.commit(&batch)
     }
@@ -151,12 +151,9 @@ impl<S: Store> Fs<S> {
         if attr.flags.0 & (Flags::IMMUTABLE.0 | Flags::APPEND.0) != 0 {
             return Err(Error::NotPermitted);
         }
-        self.may_reach(ino, &attr, len)?;
-        let mut batch = Batch::new();
-        batch.push(Change::Cut { ino, len: 0 });
-        batch.push(Change::Share { source, from: 0, ino, at: 0, len });
         change(&mut attr, self.now());
-        self.push_written(&mut batch, ino, &mut attr, !caller.privileged)?;
-        self.store.commit(&batch)
+        let share = Change::Share { source, from: 0, ino, at: 0, len };
+        let changes = [Change::Cut { ino, len: 0 }, share];
+        self.copy_whole(&changes, attr, (ino, len), !caller.privileged)
     }
 }
