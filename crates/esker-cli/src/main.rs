@@ -3,6 +3,8 @@
 //! Below: the doors (`esker-fuse`), the core (`esker`) and the machine (`esker-host`). The verbs
 //! put them together and talk to a person; they decide nothing about files. Invariant: every way
 //! out of the program is an [`Exit`] status with a message that says what, where and what to do.
+// They panic where nobody can be told.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod background;
 mod bench;
@@ -77,8 +79,8 @@ fn usage(error: &clap::Error, json: bool, called: Called) -> ExitCode {
     }
     let text = error.to_string();
     match text.strip_prefix("error: ") {
-        Some(text) => eprint!("esker: {text}"),
-        None => eprint!("{text}"),
+        Some(text) => printed::told(&format!("esker: {text}")),
+        None => printed::told(&text),
     }
     if json {
         let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();

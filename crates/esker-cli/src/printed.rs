@@ -1,4 +1,4 @@
-//! Standard output, and whether all that was printed got there.
+//! Standard output, and whether all that was printed got there; and standard error.
 //!
 //! Above: `verbs`, `main`. Below: nothing. Invariant: of what could not be printed the program ends with a failure,
 //! whoever printed it; a closed pipe is none, as whoever read from it has seen enough.
@@ -17,6 +17,16 @@ pub struct Printer(StdoutLock<'static>);
 /// Opens it.
 pub fn printer() -> Printer {
     Printer(io::stdout().lock())
+}
+
+/// Text on standard error, as it is. That it cannot be told, nobody can be told.
+pub fn told(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// What people ought to know, on a line of standard error.
+pub fn warn(text: &str) {
+    told(&format!("esker: {text}\n"));
 }
 
 fn keep(error: &io::Error) {
@@ -41,7 +51,7 @@ pub fn outcome(outcome: Outcome) -> Outcome {
     let _ = printer().flush();
     let Some(why) = LOST.get() else { return outcome };
     let text = format!("cannot write to standard output ({why})");
-    eprintln!("esker: {text}");
+    warn(&text);
     match outcome {
         // That two things differ is an answer, and nobody got it whole.
         Err(failure) if failure.exit != Exit::Different => Err(failure),

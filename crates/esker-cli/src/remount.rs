@@ -12,6 +12,7 @@ use esker_fuse::mount::{self, MountEntry, Remount, mounted_on};
 use crate::failure::{Exit, Failure, Outcome, shown};
 use crate::mounts;
 use crate::options::for_mount;
+use crate::printed::warn;
 
 /// Words that ask for nothing.
 const IDLE: [&str; 3] = ["remount", "defaults", "default_permissions"];
@@ -42,7 +43,7 @@ pub fn remount(request: &Request<'_>) -> Outcome<MountEntry> {
     let beyond = beyond.join(", ");
     match (beyond.is_empty(), request.by_mount8) {
         (true, _) => {}
-        (false, true) => eprintln!("esker: a remount leaves as it is: {beyond}"),
+        (false, true) => warn(&format!("a remount leaves as it is: {beyond}")),
         (false, false) => {
             let what = format!("a remount cannot change {beyond}");
             let remedy = "it changes ro, nosuid, nodev, noexec and sync; for all else unmount, and \

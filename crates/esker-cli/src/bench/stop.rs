@@ -14,6 +14,8 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::printed::warn;
+
 static ASKED: AtomicBool = AtomicBool::new(false);
 /// Servers that are up. A program that waits for one that hangs cannot be ended by anything else.
 static SERVERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
@@ -29,9 +31,9 @@ pub fn listen() -> io::Result<()> {
             ASKED.store(true, Ordering::Relaxed);
             end_running();
             match count {
-                0 => eprintln!("esker: stopping and cleaning up; once more kills the servers"),
+                0 => warn("stopping and cleaning up; once more kills the servers"),
                 1 => {
-                    eprintln!("esker: killing the servers; once more leaves everything behind");
+                    warn("killing the servers; once more leaves everything behind");
                     kill_servers();
                 }
                 _ => drop(signal_hook::low_level::emulate_default_handler(signal)),

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::images::{self, Begin, Opening};
+use crate::printed::warn;
 use crate::progress::Progress;
 use crate::volumes;
 pub use fill::Tally;
@@ -60,7 +61,7 @@ impl Filled {
     /// Warns a person of what was left out.
     pub fn warn(&self) {
         for skipped in &self.skipped {
-            eprintln!("esker: left out: {skipped}");
+            warn(&format!("left out: {skipped}"));
         }
     }
 }

@@ -6,6 +6,7 @@
 use clap::ValueEnum;
 
 use crate::failure::{Exit, Failure, Outcome};
+use crate::printed::warn;
 
 /// How many of one source are told.
 const TOLD: usize = 5;
@@ -57,7 +58,7 @@ impl Nonsense {
     }
 
     fn tell(&mut self, what: String) {
-        eprintln!("esker: {what}");
+        warn(&what);
         self.told.push(what);
     }
 

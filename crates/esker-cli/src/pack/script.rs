@@ -23,6 +23,7 @@ use mlua::{
 use super::nonsense::NOT_THERE;
 use super::survey::{Ordered, Thing};
 use crate::failure::{said, shown};
+use crate::printed::told;
 
 /// Longest script.
 const SCRIPT_LEN_MAX: u64 = 16 << 20;
@@ -135,7 +136,7 @@ fn sandbox(things: usize, patience: Duration, watch: &Arc<Watch>) -> mlua::Resul
             other => other.to_string().map(String::into_bytes),
         };
         let words = all.iter().map(word).collect::<mlua::Result<Vec<_>>>()?;
-        eprintln!("{}", shown(&words.join(&b'\t')));
+        told(&format!("{}\n", shown(&words.join(&b'\t'))));
         Ok(())
     };
     globals.raw_set("print", lua.create_function(print)?)?;

@@ -20,6 +20,7 @@ use crate::bench::workloads::{Settings, Workload};
 use crate::bench::{self, Plan, Tell, page};
 use crate::failure::{Exit, Failure, Outcome, said, shown};
 use crate::pack::output::{replace, spare_unlike};
+use crate::printed::warn;
 use crate::units::{parse_count, parse_size, ram, size_shown};
 
 /// The least to read and write, in bytes: four jobs with a piece of 1 MiB each.
@@ -349,7 +350,7 @@ impl Tell for Bar {
     }
 
     fn note(&mut self, note: &str) {
-        self.0.suspend(|| eprintln!("esker: {note}"));
+        self.0.suspend(|| warn(note));
     }
 }
 

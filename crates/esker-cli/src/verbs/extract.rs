@@ -18,6 +18,7 @@ use crate::images::limits::{Limiting, Limits};
 use crate::images::{self, Node, Opening, Place, PlaceParser, walk};
 use crate::pack::output::identity;
 use crate::pack::{Output, glob};
+use crate::printed::warn;
 use crate::progress::Progress;
 use crate::units::size_shown;
 use crate::volumes::{is_volume, snapshots};
@@ -283,7 +284,7 @@ impl Extract {
 
     fn tell(&self, done: &Done) -> Outcome {
         for trouble in &done.troubles {
-            eprintln!("esker: {trouble}");
+            warn(trouble);
         }
         if self.json {
             let line = json!({

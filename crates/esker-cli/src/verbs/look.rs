@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{Exit, Failure, Outcome, shown};
 use crate::images::{self, Node, Open, Opening, Place, PlaceParser, kind_shown};
+use crate::printed::warn;
 
 /// Bytes that are moved at a time.
 pub const CHUNK: usize = 1 << 20;
@@ -38,7 +39,7 @@ impl Troubles {
     /// Tells.
     pub fn tell(&mut self, path: &[u8], error: esker::Error) {
         self.0 += 1;
-        eprintln!("esker: {}: {error}", images::inner_shown(path));
+        warn(&format!("{}: {error}", images::inner_shown(path)));
     }
 
     /// Whether there were any.
@@ -84,7 +85,7 @@ impl Look {
                 .and_then(|image| find(&*image, place).and_then(|node| look(&*image, node)));
             match looked {
                 Err(failure) if self.places.len() > 1 => {
-                    eprintln!("esker: {}", failure.text);
+                    warn(&failure.text);
                     first = first.and(Err(Failure { text: String::new(), ..failure }));
                 }
                 looked => first = first.and(looked),

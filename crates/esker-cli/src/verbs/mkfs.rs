@@ -21,6 +21,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
 use crate::images;
 use crate::import::{Filled, Request, import};
 use crate::options::Options;
+use crate::printed::warn;
 use crate::progress::Progress;
 use crate::units::{parse_size, ram, size_shown};
 use crate::volumes::{self, is_block_len, setting};
@@ -256,14 +257,14 @@ impl Mkfs {
             }
         }
         if room == 0 {
-            eprintln!("esker: nothing can be written to it: all of it is kept back");
+            warn("nothing can be written to it: all of it is kept back");
         }
         if self.segment.is_some_and(|len| len > segment_len(size)) && room < size / 2 {
-            eprintln!(
-                "esker: more than half of it is kept back, to move what is in such long segments: \
-                 without --segment they have {}",
+            warn(&format!(
+                "more than half of it is kept back, to move what is in such long segments: without \
+                 --segment they have {}",
                 size_shown(segment_len(size))
-            );
+            ));
         }
         filled.iter().for_each(Filled::warn);
         Ok(())

@@ -47,7 +47,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, Subcommand};
 
 use crate::failure::{Exit, Failure, Outcome};
-use crate::printed::printer;
+use crate::printed::{printer, warn};
 pub use mount::BY_MOUNT8;
 pub use sync::sync as handed_over;
 
@@ -184,7 +184,7 @@ fn told(json: bool, outcome: Outcome) -> Outcome {
     if let Err(failure) = &outcome
         && !failure.text.is_empty()
     {
-        eprintln!("esker: {}", failure.text);
+        warn(&failure.text);
         if json {
             say_failure(failure);
         }

@@ -1,6 +1,7 @@
 //! `esker run`: a WebAssembly program over a home.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use esker_wasi::{Context, Errno};
 use crate::failure::{Exit, Failure, Outcome, os_shown, path_shown, shown};
 use crate::homes::{self, Images};
 use crate::options::Options;
+use crate::printed::{told, warn};
 use crate::units::ram;
 use crate::volumes::{self, is_volume};
 use crate::wasm::{Calls, End, Outside, Program};
@@ -93,7 +95,7 @@ impl Run {
             End::Exit(status) => status.min(255).cast_signed(),
             End::Trap(what) => {
                 let program = path_shown(&self.program);
-                eprintln!("esker: {program}: the program was stopped: {}", shown(what.as_bytes()));
+                warn(&format!("{program}: the program was stopped: {}", shown(what.as_bytes())));
                 TRAPPED
             }
         };
@@ -171,10 +173,11 @@ impl Run {
         }
         let mut calls: Vec<_> = calls.iter().collect();
         calls.sort_by_key(|(_, called)| std::cmp::Reverse(called.calls));
-        eprintln!("{:>12} {:>12}  function", "calls", "refused");
+        let mut text = format!("{:>12} {:>12}  function\n", "calls", "refused");
         for (name, called) in calls {
-            eprintln!("{:>12} {:>12}  {name}", called.calls, called.refused);
+            let _ = writeln!(text, "{:>12} {:>12}  {name}", called.calls, called.refused);
         }
+        told(&text);
     }
 
     /// What the program sees.

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::say;
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
+use crate::printed::warn;
 
 /// Redirect a module's imports of WASI to functions that are linked into it.
 ///
@@ -64,7 +65,7 @@ impl WasiLink {
             say(&format!("linked {place}: {count} functions of WASI"));
         }
         for (left, why) in wasi() {
-            eprintln!("esker: left as it is: {}: {why}", shown(left.name.as_bytes()));
+            warn(&format!("left as it is: {}: {why}", shown(left.name.as_bytes())));
         }
         match wasi().next() {
             None => Ok(()),

@@ -58,6 +58,25 @@ fn what_cannot_be_printed_is_told() {
     assert_eq!(errors(&onto_a_full_one(&["diff", image, image])), "");
 }
 
+/// Nobody can be told that standard error is full, and what is to be told there is no reason to end otherwise.
+#[test]
+fn what_cannot_be_told_ends_as_it_would() {
+    let scratch = Scratch::new();
+    let tree = scratch.dir("tree");
+    fs::write(tree.join("file"), "some text").unwrap();
+    let (image, none) = (scratch.path("x.esker"), scratch.path("none"));
+    let (script, list) = (scratch.file("s.lua", b"print('told')"), scratch.file("l", b"no/such\n"));
+    let lists = ["--hot", text(&list), "--on-bad-answer", "skip", "--script", text(&script)];
+    let made = [&["pack", text(&tree), "-o", text(&image)][..], &lists].concat();
+    for (status, arguments) in [(4, &["ls", text(&none)][..]), (0, &made), (2, &["no-such-verb"])] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(ESKER);
+        let ended = command.args(arguments).stdin(Stdio::null()).stderr(full).output().unwrap();
+        assert_eq!(ended.status.code(), Some(status), "{arguments:?}");
+    }
+    assert!(done(&esker(["ls", text(&image)])).contains("file"));
+}
+
 /// Who reads the first line of many has seen enough, and nobody is told anything.
 #[test]
 fn a_closed_pipe_is_no_failure() {
