@@ -1,11 +1,11 @@
 //! A progress bar on what takes longer than a second, on a terminal only.
 
 use std::io::IsTerminal as _;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use esker_volume::device::Meter;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Quicker work shows no bar.
@@ -94,8 +94,8 @@ impl Drop for Reading {
     }
 }
 
-/// Does what reads a device, and shows meanwhile how far the `counter` of that is on its way to so many bytes.
-pub fn while_reading<T>((counter, of): (&AtomicU64, u64), work: impl FnOnce() -> T) -> T {
+/// Does what reads a device, and shows meanwhile how far its `meter` is on its way to so many bytes.
+pub fn while_reading<T>((meter, of): (&Meter, u64), work: impl FnOnce() -> T) -> T {
     let mut bar = Reading::new();
     if !bar.terminal {
         return work();
@@ -105,7 +105,7 @@ pub fn while_reading<T>((counter, of): (&AtomicU64, u64), work: impl FnOnce() ->
         let (end, ended) = mpsc::channel::<()>();
         scope.spawn(move || {
             while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                bar.tick(counter.load(Ordering::Relaxed), of);
+                bar.tick(meter.told().read, of);
             }
         });
         let done = work();

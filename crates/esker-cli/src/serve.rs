@@ -3,6 +3,7 @@
 //! Above: `verbs::mount`. Below: `homes`, the core, the door. Invariant: whatever fails before the
 //! mount answers leaves nothing mounted; whatever ends us afterwards unmounts first.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -22,6 +23,7 @@ use crate::failure::{Exit, Failure, Outcome, path_shown};
 use crate::homes::Images;
 use crate::import::{self, Filled};
 use crate::options::Options;
+use crate::printed::printer;
 use crate::profile::{self, Desk, Profiled};
 use crate::sandbox::Needs;
 use crate::stats::Server;
@@ -36,6 +38,8 @@ pub struct Plan<'a> {
     pub options: &'a Options,
     /// Images that others may have as their base.
     pub bases: &'a [PathBuf],
+    /// A machine wants to know when each is over, and what it came to.
+    pub tells_end: bool,
 }
 
 /// The home of what is served.
@@ -63,6 +67,7 @@ pub struct Served {
     pub reports: Vec<Value>,
     /// Where nothing but images is served, rights are given up.
     confined: Option<Needs>,
+    tells_end: bool,
 }
 
 /// One of them.
@@ -73,8 +78,34 @@ struct Attached {
     finish: Option<Finish>,
 }
 
-/// Writes what is left when nobody asks any more.
-type Finish = Arc<dyn Fn() -> Outcome + Send + Sync>;
+impl Attached {
+    fn ending(&self, tells: bool) -> Ending {
+        let tells = tells.then(|| self.report["mounted"].clone());
+        Ending { finish: self.finish.clone(), tells }
+    }
+}
+
+/// Writes what is left when nobody asks any more, and says what it came to.
+type Finish = Arc<dyn Fn() -> Outcome<Value> + Send + Sync>;
+
+/// What is left to do when nobody asks any more.
+#[derive(Clone)]
+struct Ending {
+    finish: Option<Finish>,
+    /// Where it was mounted, if a machine wants to know the rest.
+    tells: Option<Value>,
+}
+
+impl Ending {
+    fn run(&self) -> Outcome {
+        let told = self.finish.as_ref().map(|finish| finish()).transpose()?;
+        if let Some(place) = &self.tells {
+            // Whoever cannot be told has gone.
+            let _ = writeln!(printer(), "{}", json!({ "unmounted": place, "stats": told }));
+        }
+        Ok(())
+    }
+}
 
 /// A home that is ready, and waits for its mount point.
 type Ready<'a> = Box<dyn FnOnce(&Path) -> Outcome<Attached> + 'a>;
@@ -112,7 +143,7 @@ pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Serve
         mounts.push(attached);
     }
     images.keep_house();
-    let ends = mounts.iter().map(|one| (Arc::clone(&one.mounted), one.finish.clone()));
+    let ends = mounts.iter().map(|one| (Arc::clone(&one.mounted), one.ending(plan.tells_end)));
     obey(signals, ends.collect())?;
     let mut homes = plan.mounts.iter().map(|(_, home)| home);
     let confined = (homes.clone().all(HomePlan::only_decodes) && !plan.options.no_sandbox)
@@ -120,7 +151,7 @@ pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Serve
             true => Needs::Kept(plan.options.cache),
             false => Needs::Memory,
         });
-    Ok(Served { mounts, reports, confined })
+    Ok(Served { mounts, reports, confined, tells_end: plan.tells_end })
 }
 
 impl HomePlan<'_> {
@@ -210,7 +241,7 @@ fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outco
                     path_shown(&file)
                 ));
             }
-            Ok(())
+            Ok(Value::Null)
         });
         Ok(Attached { finish: Some(finish), ..attached })
     }))
@@ -261,7 +292,7 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
             desk.close();
             besides.close();
             if volumes::writer::finish(&fs, &name) {
-                return Ok(());
+                return Ok(volumes::report::stats_of_mount(&whole, &fs));
             }
             let what = "not everything that changed could be written";
             Err(Failure::new(Exit::Failed, what, "`esker check` tells more"))
@@ -346,10 +377,11 @@ impl Served {
         }
         let mut outcome = Ok(());
         for attached in self.mounts {
+            let ending = attached.ending(self.tells_end);
             let ended = attached.running.join();
             // Nothing is mounted any more, unless the device failed under us.
             drop(attached.mounted);
-            if let Some(Err(failure)) = attached.finish.map(|finish| finish()) {
+            if let Err(failure) = ending.run() {
                 outcome = Err(failure);
             }
             if let Err(error) = ended {
@@ -411,14 +443,14 @@ where
 }
 
 /// A thread that unmounts all and ends the process at the first signal, lazily what is in use.
-fn obey(mut signals: Signals, ends: Vec<(Arc<Mounted>, Option<Finish>)>) -> Outcome {
+fn obey(mut signals: Signals, ends: Vec<(Arc<Mounted>, Ending)>) -> Outcome {
     let thread = thread::Builder::new().name("esker-signals".to_owned()).spawn(move || {
         if signals.forever().next().is_none() {
             return;
         }
         let mut exit = 0;
         let several = ends.len() > 1;
-        for (mounted, finish) in &ends {
+        for (mounted, ending) in &ends {
             let gone = match mounted.unmount() {
                 Err(MountError::Busy { .. }) => mounted.detach(),
                 // One of several that was unmounted before.
@@ -429,7 +461,7 @@ fn obey(mut signals: Signals, ends: Vec<(Arc<Mounted>, Option<Finish>)>) -> Outc
                 log::tell(&format!("cannot unmount: {error}"));
                 exit = Exit::Failed as i32;
             }
-            if let Some(Err(failure)) = finish.as_ref().map(|finish| finish()) {
+            if let Err(failure) = ending.run() {
                 log::tell(&failure.text);
                 exit = Exit::Failed as i32;
             }

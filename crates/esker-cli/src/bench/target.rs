@@ -13,6 +13,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::fs::statfs;
+use serde_json::Value;
 
 use super::files::{Kernel, Library};
 use super::spec::Spec;
@@ -78,7 +79,8 @@ impl Target {
             }
             Spec::Loop(kind) => target.mount_image(kind)?,
             Spec::Image(image, options) => {
-                target.serve(&["mount".as_ref(), "-f".as_ref(), image.as_os_str()], options)?;
+                let words = ["mount", "-f", "--json"].map(OsStr::new);
+                target.serve(&[words.as_slice(), &[image.as_os_str()]].concat(), options)?;
             }
             Spec::Packed(kind, image) => {
                 let [first, kind, second, options] = ["-t", kind, "-o", "loop,ro"].map(Path::new);
@@ -117,6 +119,11 @@ impl Target {
     /// Where its log goes, beside it.
     fn log(&self) -> PathBuf {
         self.path.with_extension("log")
+    }
+
+    /// Where what it prints goes.
+    fn words(&self) -> PathBuf {
+        self.path.with_extension("json")
     }
 
     /// Memory that its daemon holds, in bytes; nothing for what has no daemon of ours.
@@ -186,12 +193,15 @@ impl Target {
         Some(shown(line.strip_prefix(b"esker: ").unwrap_or(line)))
     }
 
-    /// Takes it down, and says so if that failed.
-    pub fn stop(mut self) -> Outcome {
+    /// Takes it down, and says so if that failed. What its daemon printed last, where that is JSON.
+    pub fn stop(mut self) -> Outcome<Value> {
         self.take_down().map_err(|error| {
             let what = format!("cannot take down {} ({})", self.name, said(&error));
             Failure::at(Exit::Failed, &what, &self.path, "unmount it by hand")
-        })
+        })?;
+        let text = fs::read_to_string(self.words()).unwrap_or_default();
+        let last = text.lines().next_back().and_then(|line| serde_json::from_str(line).ok());
+        Ok(last.unwrap_or_default())
     }
 
     /// A volume on an image in RAM, through a loop device: what a kernel file system has, too.
@@ -210,8 +220,9 @@ impl Target {
             Failure::new(Exit::Failed, what, "")
         };
         let log = fs::File::create(self.log()).map_err(unable)?;
+        let words = fs::File::create(self.words()).map_err(unable)?;
         let mut command = Command::new(this_program()?);
-        command.args(verb).arg(&self.path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.args(verb).arg(&self.path).stdin(Stdio::null()).stdout(words).stderr(log);
         if !options.is_empty() {
             command.args(["-o", options]);
         }

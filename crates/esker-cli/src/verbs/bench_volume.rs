@@ -22,7 +22,8 @@ const SIZE_MIN: u64 = 512 << 20;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 File systems (--on; what is not installed, or not in the kernel, is left out and told):
-  esker[:OPTION=VALUE,...]   a volume of ours, with options of `esker mkfs` (esker:block=4K)
+  esker[:OPTION=VALUE,...]   a volume of ours, with options of `esker mkfs` (esker:block=4K) and,
+                             by -o, of `esker mount` (esker:-o=commit=60)
   ext4 xfs btrfs f2fs nilfs2 kernel file systems, as mkfs(8) makes them
   btrfs-zstd f2fs-zstd       the same, compressing everything
   null                       a server that keeps nothing, and writes a block and flushes at each

@@ -12,6 +12,7 @@ use super::say;
 use crate::failure::{Exit, Failure, Outcome, os_shown, path_shown, said, shown};
 use crate::images::is_image;
 use crate::options::Options;
+use crate::printed::warn;
 use crate::remount::{Request, remount};
 use crate::serve::{self, HomePlan, Plan};
 use crate::units::{ram, size_shown};
@@ -137,7 +138,8 @@ pub struct Mount {
     /// Append trouble to this file, not to the system log
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Print one line of JSON about the result
+    /// Print one line of JSON about the result; with -f also one for each mount when it is over, of a volume with
+    /// what `esker stats` said of it last
     #[arg(long)]
     pub json: bool,
     #[arg(long = &background::COPY[2..], hide = true)]
@@ -289,7 +291,8 @@ impl Mount {
             };
             mounts.push((&pair[1], image));
         }
-        Plan { mounts, options, bases: &options.bases }
+        let tells_end = self.foreground && self.json;
+        Plan { mounts, options, bases: &options.bases, tells_end }
     }
 
     /// Only images come in numbers, each with its directory.
@@ -319,7 +322,7 @@ impl Mount {
             say(&report.to_string());
         } else if std::io::stderr().is_terminal() {
             for line in told_all(&report, &self.dir) {
-                eprintln!("esker: {line} (Ctrl-C does too)");
+                warn(&format!("{line} (Ctrl-C does too)"));
             }
         }
         served.wait()?;

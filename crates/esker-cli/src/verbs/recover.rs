@@ -20,6 +20,7 @@ use crate::images::copy::{Done, How, copy};
 use crate::images::limits::Limiting;
 use crate::images::{self, Opening, Place};
 use crate::pack::output::{identity, replace};
+use crate::printed::warn;
 use crate::progress::{Progress, while_reading};
 use crate::units::size_shown;
 use crate::volumes::base::Finder;
@@ -184,8 +185,8 @@ impl Recover {
         let bases = Some(Arc::clone(&finder) as Arc<dyn Bases>);
         let options = Options { threads, bases, ..Options::new(cache) };
         let how = Recovering { snapshot, before: self.before, keep_older: self.keep_older };
-        let (read, size) = (device.counter(), device.geometry().size);
-        let left = while_reading((&read, size), || recover(device, options, how));
+        let (meter, size) = (device.meter(), device.geometry().size);
+        let left = while_reading((&meter, size), || recover(device, options, how));
         let (volume, found) = left.map_err(|error| match error {
             Error::Damaged(Damage::NoVolume) => {
                 let what = "nothing of a volume or an image is left here";
@@ -199,7 +200,7 @@ impl Recover {
         })?;
         if let Some((_, false)) = &found.base_image {
             let why = finder.failure(&Error::Base(NoBase::Missing)).text;
-            eprintln!("esker: {why}: what is there alone is lost until then");
+            warn(&format!("{why}: what is there alone is lost until then"));
         }
         Ok((Box::new(volume), Some(found)))
     }
@@ -219,7 +220,7 @@ impl Recover {
             let text = lines.iter().fold(summary.clone() + "\n", |text, line| text + line + "\n");
             replace("report", report, text.as_bytes())?;
         }
-        lines.iter().for_each(|line| eprintln!("esker: {line}"));
+        lines.iter().for_each(|line| warn(line));
         if self.json {
             let mut all = json!({
                 "source": self.source.to_string_lossy(),

@@ -117,6 +117,16 @@ fn written(own: &Value) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// What was asked of the device.
+fn device(own: &Value) -> Option<(&'static str, String)> {
+    own.as_object()?;
+    let bytes = |key: &str| size_shown(count(own, key));
+    let (writes, reads, flushes) = (&own["writes"], &own["reads"], &own["flushes"]);
+    let (written, read) = (bytes("written"), bytes("read"));
+    let text = format!("{written} in {writes} writes, {flushes} flushes; {read} in {reads} reads");
+    Some(("device", text))
+}
+
 /// Names and what is to be said of them, in two columns.
 fn words(name: &str, all: &Value) -> String {
     let bytes = |of: &Value, key: &str| size_shown(count(of, key));
@@ -142,6 +152,7 @@ fn words(name: &str, all: &Value) -> String {
         rows.push(("waiting", format!("{memory} in memory, {most} at most once they are written")));
     }
     rows.extend(written(&all["written"]));
+    rows.extend(device(&all["device"]));
     rows.extend(placement(all).map(|told| ("placement", told)));
     rows.extend(discard(all).map(|told| ("discard", told)));
     let own = &all["cache"];

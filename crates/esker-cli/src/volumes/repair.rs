@@ -161,8 +161,8 @@ fn refused(path: &Path, finder: &Finder, error: RepairError) -> Failure {
 /// Repairs a volume that nobody has mounted; its base may be among these.
 pub fn run(path: &Path, bases: &[PathBuf], wanted: Wanted) -> Outcome<Done> {
     let patient = Patient::new(path, bases, !wanted.dry_run)?;
-    let (read, size) = (patient.device.counter(), patient.device.geometry().size);
-    while_reading((&read, size), || patient.treat(wanted))
+    let (meter, size) = (patient.device.meter(), patient.device.geometry().size);
+    while_reading((&meter, size), || patient.treat(wanted))
 }
 
 impl Done {

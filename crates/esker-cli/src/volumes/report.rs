@@ -3,11 +3,10 @@
 //! Above: `verbs::info`, `verbs::check`. Invariant: both only read.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use esker::store::View as _;
 use esker_stone::hex;
-use esker_volume::device::{FileDevice, Placement};
+use esker_volume::device::{FileDevice, Placement, Traffic};
 use esker_volume::segments::Condition;
 use esker_volume::{Superblock, Volume};
 use serde_json::{Value, json};
@@ -122,6 +121,7 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
         "steps": counted.steps,
         "reclaimed_segments": counted.reclaimed,
     });
+    all["device"] = device(&home.volume().device().meter().told());
     all["placement"] = placement(home.volume().device().placement());
     all["discard"] = discard(home.volume());
     all["cache"] = json!({
@@ -131,6 +131,15 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
         "misses": cached.misses,
     });
     all
+}
+
+/// What was asked of a device, for machines.
+pub fn device(told: &Traffic) -> Value {
+    let Traffic { reads, read, writes, written, flushes, discarded } = told;
+    json!({
+        "reads": reads, "read": read, "writes": writes, "written": written,
+        "flushes": flushes, "discarded": discarded,
+    })
 }
 
 /// What was given back below, or why nothing is.
@@ -252,8 +261,8 @@ pub fn check(path: &Path, bases: &[PathBuf], (full, json): (bool, bool)) -> (Vec
         Ok(volume) => volume,
         Err(failure) => return (Vec::new(), Err(failure)),
     };
-    let (read, used) = (volume.device().counter(), volume.space().used);
-    let found = while_reading((&read, read.load(Ordering::Relaxed) + used), || volume.check());
+    let (meter, used) = (volume.device().meter(), volume.space().used);
+    let found = while_reading((&meter, meter.told().read + used), || volume.check());
     let mut findings: Vec<String> = found.iter().map(ToString::to_string).collect();
     if let Some(base) = volume.base().filter(|_| full) {
         match base::scrub(&base, bases, &|_| true) {

@@ -516,6 +516,15 @@ fn what_reaches_a_device_is_counted() {
         let value = &rows[row]["acts"][act]["traffic"][name];
         value.as_u64().unwrap_or_else(|| panic!("no {name} of {act} in {}", rows[row]))
     };
+    for (row, act) in [(0, "create"), (1, "delete"), (2, "update"), (4, "overwrite")] {
+        // What the server asks of the device is what reaches it: only requests may be cut there, and whoever counts
+        // flushes once.
+        let own = |name: &str| rows[row]["acts"][act]["own"][name].as_u64().unwrap();
+        assert_eq!(own("written"), figure(row, act, "written"), "{act}");
+        assert!((1..=figure(row, act, "flushes")).contains(&own("flushes")), "{act}");
+        assert!((1..=figure(row, act, "writes")).contains(&own("writes")), "{act}");
+        assert_eq!(own("discarded"), figure(row, act, "discarded"), "{act}");
+    }
     for row in 0..2 {
         assert_eq!(rows[row]["acts"]["create"]["logical"].as_u64(), Some(160 << 10));
         assert!(figure(row, "create", "written") > 160 << 10, "random bytes take their room");

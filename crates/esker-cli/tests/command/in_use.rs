@@ -188,6 +188,10 @@ fn a_mount_tells_how_it_fares() {
     assert_eq!((&all["label"], &all["segments"]["len"]), (&"some".into(), &(256u64 << 10).into()));
     assert!(all["written"]["plain"].as_u64() >= Some(3 << 20), "{all}");
     assert!(all["written"]["all"].as_u64() > all["written"]["blocks"].as_u64(), "{all}");
+    let (device, plain) = (&all["device"], 3 << 20);
+    let asked = ["writes", "flushes"].map(|key| device[key].as_u64().expect("a number"));
+    assert!(device["written"].as_u64() >= all["written"]["all"].as_u64(), "{all}");
+    assert!(device["written"].as_u64() >= Some(plain) && asked.iter().all(|&n| n > 0), "{device}");
     let segments = &all["segments"];
     let kinds = ["free", "log", "tables", "moved", "named", "bad", "superblocks"];
     let sum: u64 = kinds.iter().map(|key| segments[key].as_u64().expect("a number")).sum();
@@ -199,7 +203,9 @@ fn a_mount_tells_how_it_fares() {
     assert!(times[0] > 0 && times.is_sorted(), "{write}");
     assert!(write["count"].as_u64() > Some(0), "{write}");
     let text = succeeds(&["stats", &mnt]);
-    for word in ["room", "segments", "written", "cache", "waiting", "p99.9", "lookup", "commits"] {
+    for word in
+        ["room", "segments", "written", "cache", "waiting", "p99.9", "lookup", "commits", "flushes"]
+    {
         assert!(text.contains(word), "{word} is not in {text}");
     }
     let text = succeeds(&["info", &mnt]);
@@ -220,6 +226,43 @@ fn a_mount_tells_how_it_fares() {
     succeeds(&["umount", &mnt]);
     fails(&["info", &lab.path("mnt")], 2, &["a directory"]);
     fails(&["stats", &lab.path("mnt")], 2, &["nothing that esker serves"]);
+}
+
+/// In the foreground a machine is told twice: that it answers, and what it came to; also where a signal ends it.
+#[test]
+fn what_it_came_to_is_told_at_its_end() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["mnt"]);
+    let (disk, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
+    succeeds(&["mkfs", &disk, "--size", "64M"]);
+    for (number, signalled) in [(7, false), (8, true)] {
+        let mut mount = Command::new(ESKER);
+        let mount = mount.args(["mount", &disk, &mnt, "-f", "--json"]).stdout(Stdio::piped());
+        let child = mount.stdin(Stdio::null()).spawn().expect("esker runs");
+        let file = format!("{mnt}/f");
+        assert!(within_seconds(|| run(&["stats", &mnt]).status.success()));
+        fs::write(&file, noise(number, 1 << 20)).expect("written");
+        if signalled {
+            let pid = child.id().to_string();
+            assert!(Command::new("kill").arg(&pid).status().expect("kill(1)").success());
+        } else {
+            succeeds(&["umount", &mnt]);
+        }
+        let output = child.wait_with_output().expect("it ended");
+        let lines: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        let [begin, end] = lines.as_slice() else { panic!("{lines:?}") };
+        assert_eq!((&begin["mounted"], begin["pid"].is_u64()), (&end["unmounted"], true));
+        let (device, all) = (&end["stats"]["device"], &end["stats"]["written"]["all"]);
+        // Nothing is written behind that, and each byte has a cause.
+        assert!(device["written"].as_u64() > Some(1 << 20), "{end}");
+        assert_eq!(device["written"], *all, "{end}");
+        assert!(device["flushes"].as_u64() > Some(0), "{end}");
+    }
 }
 
 /// A server leaves the directory in which it was started, and knows its volume all the same.

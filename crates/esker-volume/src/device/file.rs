@@ -13,7 +13,9 @@ use rustix::fs::{
 };
 
 use super::ahead::Readers;
-use super::{Buffer, Device, Fault, Geometry, Placement, Result, Stream, Wish, Zones, looped};
+use super::{
+    Buffer, Device, Fault, Geometry, Meter, Placement, Result, Stream, Wish, Zones, looped,
+};
 use crate::limits::{UNIT_MAX, UNIT_MIN};
 
 /// What a device writes as a whole, by its own word; of a file, what the kernel's cache writes.
@@ -96,13 +98,11 @@ pub struct FileDevice {
     size: AtomicU64,
     unit: u32,
     readers: Mutex<Readers>,
-    /// Bytes that were read, for whoever wants to know.
-    counter: Arc<AtomicU64>,
+    /// What was asked of it, for whoever wants to know.
+    meter: Arc<Meter>,
     queue: Option<Box<dyn Queue>>,
     zoning: Option<Box<dyn Zoning>>,
     discard: Discard,
-    /// Bytes that were given back.
-    given_back: AtomicU64,
     /// It can give nothing back.
     keeps_all: AtomicBool,
 }
@@ -143,21 +143,19 @@ impl FileDevice {
         let below = looped::lock(path, how)?;
         let size = (&file).seek(SeekFrom::End(0))?;
         let (size, unit) = (AtomicU64::new(size), unit(&file));
-        let (readers, counter) = (Mutex::default(), Arc::default());
+        let (readers, meter) = (Mutex::default(), Arc::default());
         let (file, queue, zoning) = (guided(file), None, None);
-        let (given_back, keeps_all) = (AtomicU64::new(0), AtomicBool::new(false));
-        let discard = hole;
+        let (discard, keeps_all) = (hole, AtomicBool::new(false));
         Ok(Self {
             file,
             _below: below,
             size,
             unit,
             readers,
-            counter,
+            meter,
             queue,
             zoning,
             discard,
-            given_back,
             keeps_all,
         })
     }
@@ -169,10 +167,10 @@ impl FileDevice {
         self.file.metadata().is_ok_and(|meta| meta.is_file())
     }
 
-    /// Bytes that were read so far: it goes on counting.
+    /// What was asked of it since it was opened: it goes on counting.
     #[must_use]
-    pub fn counter(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.counter)
+    pub fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
     }
 
     /// The same, with somebody who writes meanwhile, if there is one for this file: he keeps the file as it was opened,
@@ -203,7 +201,7 @@ impl FileDevice {
     #[must_use]
     pub fn given_back(&self) -> Option<u64> {
         let keeps = self.keeps_all.load(Ordering::Relaxed);
-        (!keeps).then(|| self.given_back.load(Ordering::Relaxed))
+        (!keeps).then(|| self.meter.told().discarded)
     }
 
     /// The same, which gives back in this way what it need not keep; without, by a hole, which is what a file can.
@@ -278,12 +276,13 @@ impl Device for FileDevice {
     fn read(&self, at: u64, target: &mut [u8]) -> Result<()> {
         self.within(at, target.len())?;
         self.read_ahead(at, target.len());
-        self.counter.fetch_add(target.len() as u64, Ordering::Relaxed);
+        self.meter.read(target.len() as u64);
         self.file.read_exact_at(target, at).map_err(|error| fault(&error))
     }
 
     fn write(&self, at: u64, source: &[u8]) -> Result<()> {
         self.within(at, source.len())?;
+        self.meter.write(source.len() as u64);
         let done = match &self.zoning {
             Some(zoning) => zoning.write(at, &Buffer::from(source)),
             None => self.file.write_all_at(source, at),
@@ -295,8 +294,12 @@ impl Device for FileDevice {
         self.within(at, source.len())?;
         match (&self.zoning, &self.queue) {
             // Those of a zone must come in their order.
-            (Some(zoning), _) => zoning.write(at, &source).map_err(|error| fault(&error))?,
+            (Some(zoning), _) => {
+                self.meter.write(source.len() as u64);
+                zoning.write(at, &source).map_err(|error| fault(&error))?;
+            }
             (None, Some(queue)) => {
+                self.meter.write(source.len() as u64);
                 return queue.submit(at, source, stream).map_err(|error| fault(&error));
             }
             (None, None) => self.write(at, &source)?,
@@ -306,6 +309,7 @@ impl Device for FileDevice {
     }
 
     fn flush(&self) -> Result<()> {
+        self.meter.flush();
         let waited = self.queue.as_ref().map_or(Ok(()), |queue| queue.wait());
         waited.and_then(|()| self.file.sync_data()).map_err(|error| fault(&error))
     }
@@ -322,7 +326,7 @@ impl Device for FileDevice {
             }
             Err(error) => Err(fault(&error)),
             Ok(()) => {
-                self.given_back.fetch_add(len, Ordering::Relaxed);
+                self.meter.discard(len);
                 Ok(())
             }
         }

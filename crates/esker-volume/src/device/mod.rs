@@ -7,11 +7,13 @@ mod ahead;
 mod buffer;
 mod file;
 mod looped;
+mod meter;
 mod stream;
 
 pub use buffer::{ALIGN, Buffer};
 pub use file::{Discard, FileDevice, Queue, Zoning};
 pub use looped::below;
+pub use meter::{Meter, Traffic};
 pub use stream::{Placement, Stream, Wish};
 
 use std::fmt;

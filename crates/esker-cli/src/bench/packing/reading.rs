@@ -112,7 +112,7 @@ pub fn read(
     let small = match mounted(CACHE_SMALL)?.filter(|_| subject.has_cache()) {
         Some(target) => {
             let small = pieces(&target, tree, reads).map_err(in_vain)?;
-            target.stop()?;
+            let _ = target.stop()?;
             Some(small)
         }
         None => None,

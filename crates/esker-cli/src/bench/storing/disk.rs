@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::{Value, json};
+use esker_volume::device::Traffic;
 
 use super::super::spec::Spec;
 use super::super::target::{Target, run};
@@ -17,56 +17,19 @@ const SECTOR: u64 = 512;
 /// The largest request of a loop device, as of a common NVMe drive, in KiB.
 const REQUEST_KIB: &str = "512";
 
-/// What went to a device and came from it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    pub reads: u64,
-    /// Bytes.
-    pub read: u64,
-    pub writes: u64,
-    /// Bytes.
-    pub written: u64,
-    /// Bytes.
-    pub discarded: u64,
-    pub flushes: u64,
-}
-
-impl Traffic {
-    /// From the kernel's line of figures.
-    fn parse(line: &str) -> Option<Self> {
-        let all: Vec<u64> = line.split_ascii_whitespace().map_while(|it| it.parse().ok()).collect();
-        let bytes = |sectors: usize| all.get(sectors)?.checked_mul(SECTOR);
-        Some(Self {
-            reads: *all.first()?,
-            read: bytes(2)?,
-            writes: *all.get(4)?,
-            written: bytes(6)?,
-            // Kernels before 4.18 and 5.5 have neither.
-            discarded: bytes(13).unwrap_or(0),
-            flushes: all.get(15).copied().unwrap_or(0),
-        })
-    }
-
-    /// What came after `before`.
-    pub const fn since(&self, before: &Self) -> Self {
-        Self {
-            reads: self.reads.saturating_sub(before.reads),
-            read: self.read.saturating_sub(before.read),
-            writes: self.writes.saturating_sub(before.writes),
-            written: self.written.saturating_sub(before.written),
-            discarded: self.discarded.saturating_sub(before.discarded),
-            flushes: self.flushes.saturating_sub(before.flushes),
-        }
-    }
-
-    /// For machines.
-    pub fn json(&self) -> Value {
-        let Self { reads, read, writes, written, discarded, flushes } = self;
-        json!({
-            "reads": reads, "read": read, "writes": writes, "written": written,
-            "discarded": discarded, "flushes": flushes,
-        })
-    }
+/// From the kernel's line of figures. Of what is empty it counts flushes as writes too.
+fn parsed(line: &str) -> Option<Traffic> {
+    let all: Vec<u64> = line.split_ascii_whitespace().map_while(|it| it.parse().ok()).collect();
+    let bytes = |sectors: usize| all.get(sectors)?.checked_mul(SECTOR);
+    Some(Traffic {
+        reads: *all.first()?,
+        read: bytes(2)?,
+        writes: *all.get(4)?,
+        written: bytes(6)?,
+        // Kernels before 4.18 and 5.5 have neither.
+        discarded: bytes(13).unwrap_or(0),
+        flushes: all.get(15).copied().unwrap_or(0),
+    })
 }
 
 /// A device that is ours to write over.
@@ -134,7 +97,7 @@ impl Disk {
                 .map_err(|failure| io::Error::other(failure.text))?;
             fs::write("/proc/sys/vm/drop_caches", "3")?;
             let line = fs::read_to_string(self.told.join("stat"))?;
-            Traffic::parse(&line).ok_or_else(|| io::Error::other("its counters make no sense"))
+            parsed(&line).ok_or_else(|| io::Error::other("its counters make no sense"))
         };
         told().map_err(|error| {
             let what = format!("cannot be counted ({})", said(&error));
@@ -182,7 +145,7 @@ mod tests {
     #[test]
     fn the_kernels_figures_are_read() {
         let line = "  10 1 80 3  20 2 160 4 0 5 6  7 0 8 9  11 12\n";
-        let traffic = Traffic::parse(line).unwrap();
+        let traffic = parsed(line).unwrap();
         let known = Traffic {
             reads: 10,
             read: 80 * 512,
@@ -193,10 +156,10 @@ mod tests {
         };
         assert_eq!(traffic, known);
         assert_eq!(traffic.since(&known), Traffic::default());
-        let old = Traffic::parse("1 0 8 0 2 0 8 0 0 0 0").unwrap();
+        let old = parsed("1 0 8 0 2 0 8 0 0 0 0").unwrap();
         assert_eq!((old.reads, old.discarded, old.flushes), (1, 0, 0));
-        assert_eq!(Traffic::parse(""), None);
-        assert_eq!(Traffic::parse("1 2 x"), None);
+        assert_eq!(parsed(""), None);
+        assert_eq!(parsed("1 2 x"), None);
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Panel<'_> {
 }
 
 const fn is_ours(subject: &Subject) -> bool {
-    matches!(subject, Subject::Esker(_))
+    matches!(subject, Subject::Esker { .. })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a few file systems")]

@@ -17,8 +17,11 @@ mod work;
 
 use std::path::{Path, PathBuf};
 
+use esker_volume::device::Traffic;
+use serde_json::Value;
+
 pub use data::{Data, next};
-pub use disk::{Disk, Traffic};
+pub use disk::Disk;
 pub use latency::Latency;
 pub use subject::Subject;
 pub use work::{Act, Work};
@@ -52,7 +55,10 @@ pub struct Plan {
 
 /// What an act cost.
 pub struct Cost {
+    /// As the kernel counts it at the device.
     pub traffic: Traffic,
+    /// As the server counts what it asks of the device, if it is ours.
+    pub own: Option<Traffic>,
     /// From before the mount until after the unmount.
     pub seconds: f64,
     /// Of those, what the work itself took.
@@ -153,8 +159,22 @@ fn cost(
         Failure::new(Exit::Failed, format!("{act} failed: {}{words}", said(&error)), "")
     })?;
     let busy = at_work.elapsed().as_secs_f64();
-    target.stop()?;
+    let own = counted(&target.stop()?["stats"]["device"]);
     let seconds = begin.elapsed().as_secs_f64();
     let traffic = disk.settled()?.since(&before);
-    Ok(Cost { traffic, seconds, busy, syncs: done.syncs, used: done.used, latency: done.latency })
+    let doing::Done { syncs, used, latency } = done;
+    Ok(Cost { traffic, own, seconds, busy, syncs, used, latency })
+}
+
+/// What a server says at its end that it asked of the device.
+fn counted(told: &Value) -> Option<Traffic> {
+    let of = |key: &str| told[key].as_u64();
+    Some(Traffic {
+        reads: of("reads")?,
+        read: of("read")?,
+        writes: of("writes")?,
+        written: of("written")?,
+        flushes: of("flushes")?,
+        discarded: of("discarded")?,
+    })
 }

@@ -29,8 +29,13 @@ const PEERS: [Peer; 7] = [
 /// A file system that can be put on a device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
-    /// A volume of ours: words for `esker mkfs`.
-    Esker(Vec<String>),
+    /// A volume of ours.
+    Esker {
+        /// Words for `esker mkfs`.
+        made: Vec<String>,
+        /// Options for `esker mount`.
+        mounted: String,
+    },
     /// A kernel file system.
     Kernel(Peer),
     /// A server that does nothing but write a block and flush at each fsync: the least that one over FUSE takes.
@@ -47,13 +52,17 @@ impl Subject {
             return Ok(Self::Null);
         }
         match word.strip_prefix("esker") {
-            Some("") => Ok(Self::Esker(Vec::new())),
+            Some("") => Ok(Self::Esker { made: Vec::new(), mounted: String::new() }),
             Some(rest) if rest.starts_with(':') => {
-                let words = rest[1..].split(',').map(|word| match word.split_once('=') {
-                    Some((name, value)) => vec![format!("--{name}"), value.to_owned()],
-                    None => vec![format!("--{word}")],
-                });
-                Ok(Self::Esker(words.flatten().collect()))
+                let (mut made, mut mounted) = (Vec::new(), Vec::new());
+                for word in rest[1..].split(',') {
+                    match word.split_once('=') {
+                        Some(("-o", option)) => mounted.push(option),
+                        Some((name, value)) => made.extend([format!("--{name}"), value.to_owned()]),
+                        None => made.push(format!("--{word}")),
+                    }
+                }
+                Ok(Self::Esker { made, mounted: mounted.join(",") })
             }
             _ => {
                 let what = format!("no such file system: {}", shown(word.as_bytes()));
@@ -66,15 +75,16 @@ impl Subject {
 
     /// Those that are measured where none is named.
     pub fn usual() -> Vec<Self> {
-        std::iter::once(Self::Esker(Vec::new())).chain(PEERS.map(Self::Kernel)).collect()
+        let ours = Self::Esker { made: Vec::new(), mounted: String::new() };
+        std::iter::once(ours).chain(PEERS.map(Self::Kernel)).collect()
     }
 
     /// Puts a fresh one on the device.
     pub fn make(&self, device: &Path) -> Outcome {
         match self {
-            Self::Esker(words) => {
+            Self::Esker { made, .. } => {
                 let ours = this_program()?;
-                let words = words.iter().map(Path::new);
+                let words = made.iter().map(Path::new);
                 let fixed = [Path::new("mkfs"), "--force".as_ref()];
                 run(&ours.to_string_lossy(), fixed.into_iter().chain(words).chain([device]))
             }
@@ -90,7 +100,7 @@ impl Subject {
     /// How it is mounted.
     pub fn mounted(&self, device: &Path) -> Spec {
         match self {
-            Self::Esker(_) => Spec::Image(device.to_owned(), String::new()),
+            Self::Esker { mounted, .. } => Spec::Image(device.to_owned(), mounted.clone()),
             Self::Null => Spec::Bare(device.to_owned()),
             Self::Kernel((_, kind, _, options)) => Spec::Device(kind, device.to_owned(), options),
         }
@@ -100,8 +110,11 @@ impl Subject {
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Esker(words) if words.is_empty() => f.write_str("esker"),
-            Self::Esker(words) => write!(f, "esker {}", words.join(" ")),
+            Self::Esker { made, mounted } => {
+                f.write_str("esker")?;
+                made.iter().try_for_each(|word| write!(f, " {word}"))?;
+                if mounted.is_empty() { Ok(()) } else { write!(f, " -o {mounted}") }
+            }
             Self::Kernel((name, ..)) => f.write_str(name),
             Self::Null => f.write_str("null"),
         }
@@ -118,9 +131,11 @@ mod tests {
             assert_eq!(Subject::parse(name).unwrap().to_string(), name);
         }
         assert_eq!(Subject::parse("null").unwrap().to_string(), "null");
-        assert_eq!(Subject::parse("esker").unwrap(), Subject::Esker(Vec::new()));
-        let ours = Subject::parse("esker:block=4K,discard").unwrap();
-        assert_eq!(ours.to_string(), "esker --block 4K --discard");
+        assert_eq!(Subject::parse("esker").unwrap(), Subject::usual()[0]);
+        let ours = Subject::parse("esker:block=4K,-o=commit=60,discard,-o=nodedup").unwrap();
+        assert_eq!(ours.to_string(), "esker --block 4K --discard -o commit=60,nodedup");
+        let image = Spec::Image("/dev/x".into(), "commit=60,nodedup".to_owned());
+        assert_eq!(ours.mounted(Path::new("/dev/x")), image);
         for bad in ["", "eskerr", "zfs", "ext4:"] {
             let failure = Subject::parse(bad).unwrap_err();
             assert_eq!(failure.exit, Exit::Usage, "{bad}");

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use esker_volume::device::Traffic;
 use serde_json::{Map, Value, json};
 
 use super::super::packing::table::megabytes;
 use super::{Act, Cost, Latency, Report, Row, Work};
+use crate::volumes::report::device;
 
 /// What the columns of most acts end with.
 const REST: &str = " MB read | requests | MB discarded | s |";
@@ -66,10 +68,26 @@ fn table(work: &Work, rows: &[Row], text: &mut String) {
     let _ = writeln!(text, "{}", " ---: |".repeat(columns + 1));
     for row in rows {
         let _ = write!(text, "| {} |", row.subject);
-        row.acts.iter().for_each(|(act, cost)| cells(work, *act, cost, text));
+        row.acts.iter().for_each(|(act, cost)| cells(work, *act, cost, &cost.traffic, text));
         let used = row.acts.first().map_or(0, |(_, cost)| cost.used);
         let _ = writeln!(text, " {:.2} |", megabytes(used));
+        own(row, text);
     }
+}
+
+/// What a server counts of what it asks of the device, below what reached that.
+fn own(row: &Row, text: &mut String) {
+    let is_counted = |(_, cost): &(Act, Cost)| cost.own.is_some() && cost.latency.is_none();
+    if row.acts.is_empty() || !row.acts.iter().all(is_counted) {
+        return;
+    }
+    let _ = write!(text, "| {} by its own count |", row.subject);
+    for (act, cost) in &row.acts {
+        if let Some(traffic) = &cost.own {
+            cells(&row.work, *act, cost, traffic, text);
+        }
+    }
+    text.push_str("  |\n");
 }
 
 const fn columns(act: Act) -> usize {
@@ -83,8 +101,8 @@ const fn columns(act: Act) -> usize {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "two digits behind the point are shown")]
-fn cells(work: &Work, act: Act, cost: &Cost, text: &mut String) {
-    let (it, seconds) = (&cost.traffic, cost.seconds);
+fn cells(work: &Work, act: Act, cost: &Cost, it: &Traffic, text: &mut String) {
+    let seconds = cost.seconds;
     if act == Act::Read {
         let _ = write!(text, " {:.2} | {} | {seconds:.1} |", megabytes(it.read), it.reads);
         return;
@@ -128,7 +146,7 @@ pub fn json(report: &Report) -> Value {
 
 fn row_json(row: &Row) -> Value {
     let acts = row.acts.iter().map(|(act, cost)| {
-        let Cost { traffic, seconds, busy, latency, syncs, used } = cost;
+        let Cost { traffic, own, seconds, busy, latency, syncs, used } = cost;
         let latency = latency.map(|it| {
             json!({
                 "rate": it.rate, "median": it.median, "p99.9": it.last_of_1000,
@@ -136,7 +154,7 @@ fn row_json(row: &Row) -> Value {
             })
         });
         let told = json!({
-            "traffic": traffic.json(), "seconds": seconds, "busy": busy, "latency": latency,
+            "traffic": device(traffic), "own": own.as_ref().map(device), "seconds": seconds, "busy": busy, "latency": latency,
             "syncs": syncs, "used": used,
             "logical": row.work.logical(*act), "transactions": row.work.transactions(),
         });
