@@ -11,9 +11,10 @@ use super::{Packed, Reading, Report, Row};
 type Column = (&'static str, fn(&Reading) -> Option<f64>);
 
 /// What is told of reading, each the median of all rounds.
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 16] = [
     ("find, cold: s", |it| Some(it.find.wall)),
-    ("its server's CPU s", |it| Some(it.find.server)),
+    ("client's CPU s", |it| Some(it.find.client)),
+    ("server's CPU s", |it| Some(it.find.server)),
     ("4K at random, cold: median ms", |it| Some(it.cold.at(0.5))),
     ("p99 ms", |it| Some(it.cold.at(0.99))),
     ("again: median ms", |it| Some(it.warm.at(0.5))),
@@ -24,6 +25,8 @@ const COLUMNS: [Column; 13] = [
     ("client's CPU s", |it| Some(it.all.client)),
     ("server's CPU s", |it| Some(it.all.server)),
     ("all, warm: s", |it| Some(it.again.wall)),
+    ("client's CPU s", |it| Some(it.again.client)),
+    ("server's CPU s", |it| Some(it.again.server)),
     ("server's memory, MB", |it| Some(megabytes(it.memory?))),
 ];
 
