@@ -12,11 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use esker_image::pack::Options;
 use serde_json::Value;
 
 use super::ask::ask;
 use super::inputs::{First, Input};
 use super::nonsense::{NAMED_BEFORE, NOT_THERE, Nonsense, OnBad};
+use super::options::{refuse_in_vain, remember};
 use super::survey::{Ordered, Thing};
 use super::{Plan, script};
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
@@ -97,12 +99,7 @@ impl Hooks {
 
     /// Whether files may come in another order than the usual one.
     pub fn may_order(&self) -> bool {
-        self.hot() || self.script.is_some() || self.order_by.is_some() || self.orders()
-    }
-
-    /// Whether something is wanted first.
-    pub const fn hot(&self) -> bool {
-        self.hot.is_some()
+        self.hot.is_some() || self.script.is_some() || self.order_by.is_some() || self.orders()
     }
 
     /// Whether there is an order other than the usual one.
@@ -171,11 +168,20 @@ impl Hooks {
         Ok(chosen)
     }
 
+    /// Has an image be made as it was chosen, and keep that it was; what else was said must have an effect then.
+    pub fn heed(&self, chosen: &Chosen, options: &mut Options) -> Outcome {
+        if chosen.ordered {
+            options.keep_order();
+        }
+        remember(options, &self.said(chosen));
+        refuse_in_vain(options, self.hot.is_some())
+    }
+
     /// In what way files were put in an order, as the image keeps it: without what only this machine knows.
-    pub fn said(&self, chosen: &Chosen) -> Vec<String> {
+    fn said(&self, chosen: &Chosen) -> Vec<String> {
         let mut said = Vec::new();
         let mut say = |if_so: bool, words: &str| said.extend(if_so.then(|| words.to_owned()));
-        say(self.hot(), "--hot");
+        say(self.hot.is_some(), "--hot");
         say(self.order_by.is_some(), "--order-by");
         say(self.order == Some(Order::Kind), "--order kind");
         say(self.order == Some(Order::Size), "--order size");
@@ -276,11 +282,19 @@ fn each_in(
     on_bad: OnBad,
     mut next: impl FnMut(&[u8]) -> Result<(), String>,
 ) -> Outcome<Vec<String>> {
-    let text = read_bounded(list).map_err(|error| {
-        let what = format!("cannot read the list ({})", said(&error));
-        Failure::at(Exit::Source, &what, list, "name a file with a path on each line")
-    })?;
     let mut nonsense = Nonsense::of(path_shown(list), on_bad);
+    let text = match read_bounded(list) {
+        Ok(text) => text,
+        Err(error) if on_bad == OnBad::Skip => {
+            nonsense.met(&format!("cannot be read ({})", said(&error)))?;
+            Vec::new()
+        }
+        Err(error) => {
+            let what = format!("cannot read the list ({})", said(&error));
+            let remedy = "name a file with a path on each line";
+            return Err(Failure::at(Exit::Source, &what, list, remedy));
+        }
+    };
     for (line, path) in paths_in(&text) {
         let told = |why: String| nonsense.met(&format!("names {}: {why}", shown(line)));
         next(path).or_else(told)?;

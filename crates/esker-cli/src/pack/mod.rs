@@ -27,9 +27,7 @@ pub use filter::{Rules, glob};
 pub use hooks::{Hooks, read_bounded};
 pub use inputs::{First, Input, Packing, inputs, is_image, lay_open, take, unreadable};
 pub use list::gather_list;
-pub use options::{
-    Choosing, Making, Rewriting, cache_of, refuse_in_vain, refuse_too_little, remember, take_over,
-};
+pub use options::{Choosing, Making, Rewriting, cache_of, refuse_too_little, take_over};
 pub use output::{Output, failure};
 pub use progress::{Bar, Total};
 pub use summary::{Slowest, described, words};

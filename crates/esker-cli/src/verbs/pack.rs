@@ -16,8 +16,9 @@ use crate::images::{self, Opening};
 use crate::pack::{
     Bar, Choosing, First, Gathered, Hooks, Input, Making, Output, Packing, Plan, Rewriting, Total,
     Work, cache_of, described, explained, failure, gather_list, inputs, is_image, lay_open,
-    refuse_in_vain, refuse_too_little, remember, take, unreadable, words,
+    refuse_too_little, take, unreadable, words,
 };
+use crate::printed::warn;
 use crate::volumes;
 
 /// Pack a tree into an image: one compressed file that is mounted, searched and extracted.
@@ -153,11 +154,7 @@ impl Pack {
             lay_open(&mut inputs, &options, &packing, self.quiet)?;
         }
         let mut chosen = self.hooks.choose(&mut inputs, &plan, false)?;
-        if chosen.ordered {
-            options.keep_order();
-        }
-        remember(&mut options, &self.hooks.said(&chosen));
-        refuse_in_vain(&options, self.hooks.hot())?;
+        self.hooks.heed(&chosen, &mut options)?;
         let notes = options.notes.clone();
         let (mut gathered, packed) = self.pack(inputs, &chosen.first, options, &packing)?;
         gathered.nonsense = std::mem::take(&mut chosen.nonsense);
@@ -289,7 +286,7 @@ impl Pack {
         };
         if !same(beside(base), beside(&self.output)) {
             let base = path_shown(base);
-            eprintln!("esker: to be read, the image must lie beside its base, {base}");
+            warn(&format!("to be read, the image must lie beside its base, {base}"));
         }
         let file = base.file_name().map_or(&b""[..], OsStr::as_encoded_bytes);
         Ok(packer.base(&image, file))
@@ -315,7 +312,7 @@ pub fn tell(
     told: Told<'_>,
 ) -> Outcome {
     for trouble in &gathered.troubles {
-        eprintln!("esker: {trouble}");
+        warn(trouble);
     }
     if told.json {
         say(&described(image, gathered, packed, began.elapsed(), told.notes));

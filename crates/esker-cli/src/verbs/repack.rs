@@ -16,8 +16,9 @@ use crate::failure::{Outcome, path_shown};
 use crate::images::{self, Opening};
 use crate::pack::{
     Again, Bar, Choosing, Gathered, Hooks, Input, Making, Output, Packing, Rewriting, Total, Work,
-    cache_of, failure, refuse_in_vain, refuse_too_little, remember, take, take_over,
+    cache_of, failure, refuse_too_little, take, take_over,
 };
+use crate::printed::warn;
 
 /// Pack an image again: at another level, with other blocks, a part of it, in another order, or only
 /// with other names' and attributes' pages.
@@ -153,11 +154,7 @@ impl Repack {
         // Lists may be of all of the image.
         refuse_too_little(options, output)?;
         let chosen = self.hooks.choose(&mut inputs, &plan, true)?;
-        if chosen.ordered {
-            options.keep_order();
-        }
-        remember(options, &self.hooks.said(&chosen));
-        refuse_in_vain(options, self.hooks.hot())?;
+        self.hooks.heed(&chosen, options)?;
         let mut work = start(options)?;
         let packing = Packing { cache, volume_bases: &[], plan: &plan, root: &root, output };
         take(inputs, &chosen.first, &packing, &mut work)?;
@@ -171,7 +168,7 @@ impl Repack {
         let folder = |path: &Path| path.parent().map(|folder| folder.join(".").canonicalize().ok());
         if self.metadata_only && folder(&self.image) != folder(&self.output) {
             let old = path_shown(&self.image);
-            eprintln!("esker: to be read, the new image must lie beside the bases of {old}");
+            warn(&format!("to be read, the new image must lie beside the bases of {old}"));
         }
     }
 }

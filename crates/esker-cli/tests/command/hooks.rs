@@ -113,6 +113,8 @@ fn what_makes_no_sense_stops_or_is_passed_over() {
         (["--order", &twice], "names ./sub/07: it was named before"),
         (["--order", &directory], "names sub: it is a directory"),
         (["--hot", &unknown["explicit:".len()..]], "names no/such: it is not there"),
+        (["--order", "explicit:/no/such/list"], "(No such file or directory)"),
+        (["--hot", "/"], "(Is a directory)"),
     ] {
         let usual = ["--answer-timeout", "1"];
         let failed = pack(&tree, &image, &[&more[..], &usual].concat());
