@@ -80,12 +80,15 @@ refuse_conventional() {
 }
 
 # A volume is filled, and written over at random until blocks were moved twice, while the kernel tells of each command
-# to the disk; then each segment, from one beginning to the next, must have gone to one handle.
+# to the disk; then each segment, from one beginning to the next, must have gone to one handle, and of the reclaim unit
+# that each handle has open as much must be left, by the disk's own word, as what went by that handle leaves of it.
 place() { # HOW
-    local trace=/sys/kernel/tracing
+    local trace=/sys/kernel/tracing name
+    name=$(basename "$(readlink -f /dev/placed)")
     "$esker" mkfs --force /dev/placed >/dev/null
     "$esker" mount -o "placement=$1" /dev/placed "$mnt"
     "$esker" stats "$mnt" --json >stats.json
+    nvme fdp status "/dev/$name" >before.txt
     echo 65536 >$trace/buffer_size_kb
     echo 1 >$trace/events/nvme/nvme_setup_cmd/enable
     cat "$trace/trace_pipe" >told.txt &
@@ -93,7 +96,7 @@ place() { # HOW
     # Without streams there is nothing to see that comes late.
     python3 - "$mnt/file" "$([ "$1" = auto ] && echo 2000 || echo 200)" <<'PY'
 import os, random, sys
-chance, size = random.Random(8), 320 << 20
+chance, size = random.Random(8), 384 << 20
 with open(sys.argv[1], "wb") as file:
     for _ in range(size >> 20):
         file.write(chance.randbytes(1 << 20))
@@ -109,9 +112,11 @@ PY
     sleep 2
     echo 0 >$trace/events/nvme/nvme_setup_cmd/enable
     kill "$reader"
-    "$esker" check /dev/placed
+    nvme fdp status "/dev/$name" >after.txt
+    # On a terminal it would show how far it is, many times.
+    "$esker" check /dev/placed 2>said.txt || { cat said.txt; exit 1; }
     "$esker" info /dev/placed --json >info.json
-    python3 - "$1" "$(basename "$(readlink -f /dev/placed)")" <<'PY'
+    python3 - "$1" "$name" <<'PY'
 import collections, json, re, sys
 how, disk = sys.argv[1:]
 told, segment = json.load(open("stats.json"))["placement"], json.load(open("info.json"))["segment"]
@@ -138,12 +143,25 @@ for handle in sorted(sums, key=str):
     name = "no handle" if handle is None else f"handle {handle}"
     print(f"  {name}: {sums[handle] / 2**20:.1f} MiB, {begun[handle]} segments begun")
 print(f"  writes to a segment that was begun by another handle: {mixed}")
+# What is left of the reclaim unit that each handle has open, in blocks, as the disk says.
+status = re.compile(r"Placement Identifier (\d+).*?\(RUAMW\):\s*(\d+)", re.S)
+def left(file):
+    return {int(found[1]): int(found[2]) for found in status.finditer(open(file).read())}
+before, after, unit = left("before.txt"), left("after.txt"), (16 << 20) // 4096
+wrong = 0 if len(after) == 8 else 1
+for handle in after:
+    # What names no handle goes by the first.
+    own = sum(sums[other] for other in {handle, None if handle == 0 else handle}) // 4096
+    wrong += (before[handle] - own - after[handle]) % unit != 0
+    if own:
+        print(f"  handle {handle}: {before[handle]} blocks of its reclaim unit were left, {own} written, {after[handle]} left")
+print(f"  handles of whose reclaim units other blocks are left: {wrong}")
 # The kernel makes handles of lifetimes by itself where a device has them.
 right = {"streams": len(sums) > 2, "none": len(sums) == 1}.get(told["by"], True)
 if how == "auto" and told["by"] != "streams":
     print("  this kernel has no write streams, so nothing is shown of them: ESKER_SUITE=sid has one that does")
     right = False
-sys.exit(mixed > 0 or not right)
+sys.exit(mixed > 0 or wrong > 0 or not right)
 PY
 }
 
