@@ -143,7 +143,8 @@ for handle in sorted(sums, key=str):
     name = "no handle" if handle is None else f"handle {handle}"
     print(f"  {name}: {sums[handle] / 2**20:.1f} MiB, {begun[handle]} segments begun")
 print(f"  writes to a segment that was begun by another handle: {mixed}")
-# What is left of the reclaim unit that each handle has open, in blocks, as the disk says.
+# What is left of the reclaim unit that each handle has open, in blocks, as the disk says: of 8 handles, and units of
+# 16 MiB, as guest.sh has them. How many units were filled besides, the trace of the kernel says.
 status = re.compile(r"Placement Identifier (\d+).*?\(RUAMW\):\s*(\d+)", re.S)
 def left(file):
     return {int(found[1]): int(found[2]) for found in status.finditer(open(file).read())}
@@ -154,7 +155,8 @@ for handle in after:
     own = sum(sums[other] for other in {handle, None if handle == 0 else handle}) // 4096
     wrong += (before[handle] - own - after[handle]) % unit != 0
     if own:
-        print(f"  handle {handle}: {before[handle]} blocks of its reclaim unit were left, {own} written, {after[handle]} left")
+        was, now = before[handle], after[handle]
+        print(f"  handle {handle}: {was} blocks of its unit were left, {own} written, {now} left")
 print(f"  handles of whose reclaim units other blocks are left: {wrong}")
 # The kernel makes handles of lifetimes by itself where a device has them.
 right = {"streams": len(sums) > 2, "none": len(sums) == 1}.get(told["by"], True)

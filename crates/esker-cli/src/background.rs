@@ -14,6 +14,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 
 use crate::failure::{Exit, Failure, Outcome};
+use crate::printed::printer;
 
 /// The hidden argument by which the copy knows what it is.
 pub const COPY: &str = "--serve-in-background";
@@ -49,7 +50,7 @@ pub fn start() -> Outcome<String> {
         return Ok(report.to_owned());
     }
     // Anything else is the copy's last word, for whoever reads our output.
-    print!("{line}");
+    let _ = write!(printer(), "{line}");
     Err(died(copy.wait().map_err(failed)?))
 }
 

@@ -30,7 +30,7 @@ pub enum Exit {
 }
 
 /// A failure with its exit status.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// The status to exit with.
     pub exit: Exit,

@@ -28,7 +28,7 @@ use crate::profile::{self, Desk, Profiled};
 use crate::sandbox::Needs;
 use crate::stats::Server;
 use crate::volumes::Writable;
-use crate::{filling, fitting, homes, housekeeping, log, mounts, sandbox, volumes};
+use crate::{filling, fitting, homes, housekeeping, log, mounts, printed, sandbox, volumes};
 
 /// What to serve.
 pub struct Plan<'a> {
@@ -38,8 +38,8 @@ pub struct Plan<'a> {
     pub options: &'a Options,
     /// Images that others may have as their base.
     pub bases: &'a [PathBuf],
-    /// A machine wants to know when each is over, and what it came to.
-    pub tells_end: bool,
+    /// A machine reads standard output: it is told when all answer, and when each is over.
+    pub says: bool,
 }
 
 /// The home of what is served.
@@ -62,12 +62,11 @@ pub enum HomePlan<'a> {
 
 /// File systems that are mounted and answer.
 pub struct Served {
-    mounts: Vec<Attached>,
+    mounts: Vec<Serving>,
     /// About each mount, for a machine.
     pub reports: Vec<Value>,
     /// Where nothing but images is served, rights are given up.
     confined: Option<Needs>,
-    tells_end: bool,
 }
 
 /// One of them.
@@ -78,32 +77,59 @@ struct Attached {
     finish: Option<Finish>,
 }
 
+/// One that ends as all others do.
+struct Serving {
+    running: Running,
+    mounted: Arc<Mounted>,
+    ending: Arc<Ending>,
+}
+
 impl Attached {
-    fn ending(&self, tells: bool) -> Ending {
-        let tells = tells.then(|| self.report["mounted"].clone());
-        Ending { finish: self.finish.clone(), tells }
+    fn ready(self, says: bool) -> Serving {
+        let says = says.then(|| self.report["mounted"].clone());
+        let ending = Arc::new(Ending { finish: self.finish, says, done: Mutex::default() });
+        Serving { running: self.running, mounted: self.mounted, ending }
     }
 }
 
-/// Writes what is left when nobody asks any more, and says what it came to.
-type Finish = Arc<dyn Fn() -> Outcome<Value> + Send + Sync>;
+/// Writes what is left when nobody asks any more, and says what it came to, if that is wanted.
+type Finish = Box<dyn Fn(bool) -> Outcome<Value> + Send + Sync>;
 
-/// What is left to do when nobody asks any more.
-#[derive(Clone)]
+/// What is left to do when nobody asks any more. It is done and told once: a signal and an unmount may come together.
 struct Ending {
     finish: Option<Finish>,
-    /// Where it was mounted, if a machine wants to know the rest.
-    tells: Option<Value>,
+    /// Where it was mounted, if a machine wants to know that it is over.
+    says: Option<Value>,
+    done: Mutex<Option<Outcome>>,
 }
 
 impl Ending {
-    fn run(&self) -> Outcome {
-        let told = self.finish.as_ref().map(|finish| finish()).transpose()?;
-        if let Some(place) = &self.tells {
-            // Whoever cannot be told has gone.
-            let _ = writeln!(printer(), "{}", json!({ "unmounted": place, "stats": told }));
+    /// Does it, unless it was done; what became of it. `gone`: it is not mounted any more.
+    fn run(&self, gone: bool) -> Outcome {
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.get_or_insert_with(|| self.once(gone)).clone()
+    }
+
+    fn once(&self, gone: bool) -> Outcome {
+        let says = self.says.as_ref().filter(|_| gone);
+        let ended = self.finish.as_ref().map(|finish| finish(says.is_some())).transpose();
+        if let Some(place) = says {
+            let line = match &ended {
+                Ok(stats) => json!({ "unmounted": place, "stats": stats }),
+                Err(failure) => json!({ "unmounted": place, "error": failure.text }),
+            };
+            // Kept, if it fails.
+            let _ = writeln!(printer(), "{line}");
         }
-        Ok(())
+        ended.map(drop)
+    }
+}
+
+/// For a machine: about one mount as it is, about several in a row.
+pub fn one_or_all(reports: &[Value]) -> Value {
+    match reports {
+        [one] => one.clone(),
+        all => json!(all),
     }
 }
 
@@ -143,7 +169,12 @@ pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Serve
         mounts.push(attached);
     }
     images.keep_house();
-    let ends = mounts.iter().map(|one| (Arc::clone(&one.mounted), one.ending(plan.tells_end)));
+    if plan.says {
+        // Before anybody says that it is over. Kept, if it fails.
+        let _ = writeln!(printer(), "{}", one_or_all(&reports));
+    }
+    let mounts: Vec<_> = mounts.into_iter().map(|one| one.ready(plan.says)).collect();
+    let ends = mounts.iter().map(|one| (Arc::clone(&one.mounted), Arc::clone(&one.ending)));
     obey(signals, ends.collect())?;
     let mut homes = plan.mounts.iter().map(|(_, home)| home);
     let confined = (homes.clone().all(HomePlan::only_decodes) && !plan.options.no_sandbox)
@@ -151,7 +182,7 @@ pub fn start(plan: &Plan<'_>, detach: impl FnOnce() -> Outcome) -> Outcome<Serve
             true => Needs::Kept(plan.options.cache),
             false => Needs::Memory,
         });
-    Ok(Served { mounts, reports, confined, tells_end: plan.tells_end })
+    Ok(Served { mounts, reports, confined })
 }
 
 impl HomePlan<'_> {
@@ -233,7 +264,7 @@ fn profiled<'a>(path: &'a Path, file: &'a Path, images: &'a Images<'a>) -> Outco
         let desk = Desk { fs: Arc::downgrade(&fs), file: file.clone() };
         let about = (about, Some(Arc::new(desk) as Arc<dyn Control>));
         let attached = attach_with(Arc::clone(&fs), dir, &options, about)?;
-        let finish: Finish = Arc::new(move || {
+        let finish: Finish = Box::new(move |_| {
             let broken = fs.store().0.write(&file)?;
             if broken > 0 {
                 log::tell(&format!(
@@ -288,11 +319,12 @@ fn volume<'a>(path: &'a Path, options: &'a Options) -> Outcome<Ready<'a>> {
             Some(shown) => attach_with(Arc::new(shown), dir, &options, about)?,
             None => attach_with(Arc::clone(&fs), dir, &options, about)?,
         };
-        let finish: Finish = Arc::new(move || {
+        let finish: Finish = Box::new(move |told| {
             desk.close();
             besides.close();
             if volumes::writer::finish(&fs, &name) {
-                return Ok(volumes::report::stats_of_mount(&whole, &fs));
+                let stats = told.then(|| volumes::report::stats_of_mount(&whole, &fs));
+                return Ok(stats.unwrap_or_default());
             }
             let what = "not everything that changed could be written";
             Err(Failure::new(Exit::Failed, what, "`esker check` tells more"))
@@ -377,11 +409,10 @@ impl Served {
         }
         let mut outcome = Ok(());
         for attached in self.mounts {
-            let ending = attached.ending(self.tells_end);
             let ended = attached.running.join();
             // Nothing is mounted any more, unless the device failed under us.
             drop(attached.mounted);
-            if let Err(failure) = ending.run() {
+            if let Err(failure) = attached.ending.run(ended.is_ok()) {
                 outcome = Err(failure);
             }
             if let Err(error) = ended {
@@ -443,7 +474,7 @@ where
 }
 
 /// A thread that unmounts all and ends the process at the first signal, lazily what is in use.
-fn obey(mut signals: Signals, ends: Vec<(Arc<Mounted>, Ending)>) -> Outcome {
+fn obey(mut signals: Signals, ends: Vec<(Arc<Mounted>, Arc<Ending>)>) -> Outcome {
     let thread = thread::Builder::new().name("esker-signals".to_owned()).spawn(move || {
         if signals.forever().next().is_none() {
             return;
@@ -457,14 +488,17 @@ fn obey(mut signals: Signals, ends: Vec<(Arc<Mounted>, Ending)>) -> Outcome {
                 Err(MountError::NotMounted { .. }) if several => Ok(()),
                 answer => answer,
             };
-            if let Err(error) = gone {
+            if let Err(error) = &gone {
                 log::tell(&format!("cannot unmount: {error}"));
                 exit = Exit::Failed as i32;
             }
-            if let Err(failure) = ending.run() {
+            if let Err(failure) = ending.run(gone.is_ok()) {
                 log::tell(&failure.text);
                 exit = Exit::Failed as i32;
             }
+        }
+        if printed::outcome(Ok(())).is_err() {
+            exit = Exit::Failed as i32;
         }
         // The file systems end with us, so their memory need not be taken apart first.
         std::process::exit(exit)

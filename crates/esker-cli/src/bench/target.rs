@@ -193,13 +193,16 @@ impl Target {
         Some(shown(line.strip_prefix(b"esker: ").unwrap_or(line)))
     }
 
-    /// Takes it down, and says so if that failed. What its daemon printed last, where that is JSON.
+    /// Takes it down, and says so if that failed. What its daemon printed last, where it has one and that is JSON.
     pub fn stop(mut self) -> Outcome<Value> {
+        let served = self.is_served();
         self.take_down().map_err(|error| {
             let what = format!("cannot take down {} ({})", self.name, said(&error));
             Failure::at(Exit::Failed, &what, &self.path, "unmount it by hand")
         })?;
-        let text = fs::read_to_string(self.words()).unwrap_or_default();
+        // One without a daemon that was mounted here before has left its own there.
+        let text = served.then(|| fs::read_to_string(self.words()).unwrap_or_default());
+        let text = text.unwrap_or_default();
         let last = text.lines().next_back().and_then(|line| serde_json::from_str(line).ok());
         Ok(last.unwrap_or_default())
     }

@@ -154,13 +154,14 @@ impl Hooks {
             let nonsense = self.asked("--order-by", command, &known, next)?;
             chosen.nonsense.extend(nonsense);
         }
+        let mut ordered = self.order_by.is_some() || self.orders();
         match &self.order {
             None | Some(Order::Path) => {}
             Some(Order::Kind) => chosen.first.extend(known.by_key(|thing| ending(&thing.path))),
             Some(Order::Size) => chosen.first.extend(known.by_key(|thing| thing.size)),
-            Some(Order::Explicit(list)) => self.listed(list, &known, &mut chosen)?,
+            Some(Order::Explicit(list)) => ordered = self.listed(list, &known, &mut chosen)?,
         }
-        chosen.ordered |= self.order_by.is_some() || self.orders();
+        chosen.ordered |= ordered;
         let out: Vec<_> = chosen.out.iter().map(|&id| known.place(id)).collect();
         for (input, path) in out {
             inputs[input].out.insert(path);
@@ -181,11 +182,12 @@ impl Hooks {
     fn said(&self, chosen: &Chosen) -> Vec<String> {
         let mut said = Vec::new();
         let mut say = |if_so: bool, words: &str| said.extend(if_so.then(|| words.to_owned()));
-        say(self.hot.is_some(), "--hot");
+        say(chosen.first.iter().any(|file| file.hot), "--hot");
         say(self.order_by.is_some(), "--order-by");
         say(self.order == Some(Order::Kind), "--order kind");
         say(self.order == Some(Order::Size), "--order size");
-        say(matches!(self.order, Some(Order::Explicit(_))), "--order explicit");
+        let explicit = matches!(self.order, Some(Order::Explicit(_)));
+        say(chosen.ordered && explicit, "--order explicit");
         let by_script = chosen.ordered && self.order_by.is_none() && !self.orders();
         say(by_script, "--script");
         said
@@ -258,10 +260,25 @@ impl Hooks {
         Ok(())
     }
 
-    /// Reads a list of paths; each file that is known comes next.
-    fn listed(&self, list: &Path, known: &Known<'_, '_>, chosen: &mut Chosen) -> Outcome {
+    /// Reads a list of paths; each file that is known comes next. Whether there is such a list.
+    fn listed(&self, list: &Path, known: &Known<'_, '_>, chosen: &mut Chosen) -> Outcome<bool> {
         let (mut order, mut untold) = (Ordered::default(), HashSet::new());
-        let nonsense = each_in(list, self.on_bad_answer, |path| {
+        let mut nonsense = Nonsense::of(path_shown(list), self.on_bad_answer);
+        let text = match read_bounded(list) {
+            Ok(text) => text,
+            Err(error) if self.on_bad_answer == OnBad::Stop => {
+                let what = format!("cannot read the list ({})", said(&error));
+                let remedy = "name a file with a path on each line, or go on without it by \
+                              --on-bad-answer skip";
+                return Err(Failure::at(Exit::Source, &what, list, remedy));
+            }
+            Err(error) => {
+                nonsense.met(&format!("cannot be read ({})", said(&error)))?;
+                chosen.nonsense.extend(nonsense.told());
+                return Ok(false);
+            }
+        };
+        let mut next = |path: &[u8]| {
             if let Some(&id) = known.by_path.get(path) {
                 order.next(id, &known.things[id])?;
                 chosen.first.push(known.first(id));
@@ -269,37 +286,14 @@ impl Hooks {
             }
             chosen.first.push(known.untold(path)?);
             if untold.insert(path.to_vec()) { Ok(()) } else { Err(NAMED_BEFORE.to_owned()) }
-        })?;
-        chosen.nonsense.extend(nonsense);
-        Ok(())
-    }
-}
-
-/// Tells `next` each path in a list, below the root. Its error is why that makes no sense; what comes back is what of
-/// it was passed over.
-fn each_in(
-    list: &Path,
-    on_bad: OnBad,
-    mut next: impl FnMut(&[u8]) -> Result<(), String>,
-) -> Outcome<Vec<String>> {
-    let mut nonsense = Nonsense::of(path_shown(list), on_bad);
-    let text = match read_bounded(list) {
-        Ok(text) => text,
-        Err(error) if on_bad == OnBad::Skip => {
-            nonsense.met(&format!("cannot be read ({})", said(&error)))?;
-            Vec::new()
+        };
+        for (line, path) in paths_in(&text) {
+            let told = |why: String| nonsense.met(&format!("names {}: {why}", shown(line)));
+            next(path).or_else(told)?;
         }
-        Err(error) => {
-            let what = format!("cannot read the list ({})", said(&error));
-            let remedy = "name a file with a path on each line";
-            return Err(Failure::at(Exit::Source, &what, list, remedy));
-        }
-    };
-    for (line, path) in paths_in(&text) {
-        let told = |why: String| nonsense.met(&format!("names {}: {why}", shown(line)));
-        next(path).or_else(told)?;
+        chosen.nonsense.extend(nonsense.told());
+        Ok(true)
     }
-    Ok(nonsense.told())
 }
 
 /// All of a list, if it has an end.

@@ -18,7 +18,8 @@ const SIZE_MIN: u64 = 512 << 20;
 ///
 /// Of each act: bytes and requests written and read, flushes, and seconds, from before the mount until
 /// after the unmount. The device is a loop device over a file, or one that is named and then written
-/// over.
+/// over. Of a volume a second line has what its server asked of the device, in its requests: the
+/// kernel cuts long ones, and counts a flush as a write of nothing besides.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 File systems (--on; what is not installed, or not in the kernel, is left out and told):

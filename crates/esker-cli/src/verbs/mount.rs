@@ -12,9 +12,9 @@ use super::say;
 use crate::failure::{Exit, Failure, Outcome, os_shown, path_shown, said, shown};
 use crate::images::is_image;
 use crate::options::Options;
-use crate::printed::warn;
+use crate::printed::{outcome, warn};
 use crate::remount::{Request, remount};
-use crate::serve::{self, HomePlan, Plan};
+use crate::serve::{self, HomePlan, Plan, one_or_all};
 use crate::units::{ram, size_shown};
 use crate::volumes::is_volume;
 use crate::volumes::snapshots::named;
@@ -138,8 +138,8 @@ pub struct Mount {
     /// Append trouble to this file, not to the system log
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Print one line of JSON about the result; with -f also one for each mount when it is over, of a volume with
-    /// what `esker stats` said of it last
+    /// Print one line of JSON about the result; with -f also one for each mount when it is over, with the statistics
+    /// of a volume that was written
     #[arg(long)]
     pub json: bool,
     #[arg(long = &background::COPY[2..], hide = true)]
@@ -291,8 +291,8 @@ impl Mount {
             };
             mounts.push((&pair[1], image));
         }
-        let tells_end = self.foreground && self.json;
-        Plan { mounts, options, bases: &options.bases, tells_end }
+        let says = self.foreground && self.json;
+        Plan { mounts, options, bases: &options.bases, says }
     }
 
     /// Only images come in numbers, each with its directory.
@@ -317,15 +317,13 @@ impl Mount {
             None => log::begin(log::Sink::Terminal),
         }
         let served = serve::start(&self.plan(options), || Ok(()))?;
-        let report = one_or_all(&served.reports);
-        if self.json {
-            say(&report.to_string());
-        } else if std::io::stderr().is_terminal() {
-            for line in told_all(&report, &self.dir) {
+        if !self.json && std::io::stderr().is_terminal() {
+            for line in told_all(&one_or_all(&served.reports), &self.dir) {
                 warn(&format!("{line} (Ctrl-C does too)"));
             }
         }
         served.wait()?;
+        outcome(Ok(()))?;
         // What is in memory need not be taken apart first.
         std::process::exit(0)
     }
@@ -364,14 +362,6 @@ impl Mount {
             Failure::at(Exit::Failed, &what, path, "name a file that can be written with --log")
         })?;
         Ok(Some(file))
-    }
-}
-
-/// For a machine: about one mount as it is, about several in a row.
-fn one_or_all(reports: &[Value]) -> Value {
-    match reports {
-        [one] => one.clone(),
-        all => json!(all),
     }
 }
 

@@ -129,6 +129,13 @@ fn what_makes_no_sense_stops_or_is_passed_over() {
         assert!(done(&esker(["check", "--full", text(&image)])).contains("is whole"));
         fs::remove_file(&image).unwrap();
     }
+    // A list that cannot be read is no order, and the image does not say that it had one.
+    let without = ["--order", "explicit:/no/such/list", "--on-bad-answer", "skip"];
+    done(&pack(&tree, &image, &without));
+    let plain = scratch.path("plain.esker");
+    done(&pack(&tree, &plain, &[]));
+    assert!(fs::read(&image).unwrap() == fs::read(&plain).unwrap());
+    fs::remove_file(&image).unwrap();
     // Of many, some are told.
     let many: String = (0..1000).map(|number| format!("no/such/{number}\n")).collect();
     let many = explicit("many", format!("{many}sub/09\n").as_bytes());

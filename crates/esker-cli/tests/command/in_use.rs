@@ -265,6 +265,32 @@ fn what_it_came_to_is_told_at_its_end() {
     }
 }
 
+/// Of several mounts each is told once, also where a signal comes when some are over.
+#[test]
+fn the_end_of_each_mount_is_told_once() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["tree", "a", "b"]);
+    let (image, a, b) = (lab.path("x.esker"), lab.path("a"), lab.path("b"));
+    succeeds(&["pack", &lab.path("tree"), "-o", &image]);
+    let mut mount = Command::new(ESKER);
+    mount.args(["mount", &image, &a, &image, &b, "-f", "--json"]).stdout(Stdio::piped());
+    let child = mount.stdin(Stdio::null()).spawn().expect("esker runs");
+    assert!(within_seconds(|| [&a, &b].iter().all(|dir| run(&["stats", dir]).status.success())));
+    succeeds(&["umount", &a]);
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().expect("kill(1)").success());
+    let output = child.wait_with_output().expect("it ended");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let [begin, first, second] = lines.as_slice() else { panic!("{text}") };
+    assert_eq!(begin.as_array().map(Vec::len), Some(2), "{text}");
+    assert_eq!([&first["unmounted"], &second["unmounted"]], [a.as_str(), b.as_str()], "{text}");
+    assert!(first["stats"].is_null() && output.status.success(), "{text}");
+}
+
 /// A server leaves the directory in which it was started, and knows its volume all the same.
 #[test]
 fn a_volume_may_be_named_from_where_one_is() {

@@ -1,7 +1,7 @@
 //! What was asked of a device, counted.
 //!
 //! Above: [`FileDevice`](super::FileDevice), benchmarks. Below: nothing. Invariant: only numbers, which nobody decides
-//! by; what was asked in vain counts too.
+//! by; what was asked in vain counts too, but for what was given back. Zones that begin again are not counted.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -12,7 +12,7 @@ pub struct Traffic {
     pub reads: u64,
     /// Bytes that were read.
     pub read: u64,
-    /// Requests to write: a flush is none of them.
+    /// Requests to write: a flush is none of them, but where a kernel counts it so.
     pub writes: u64,
     /// Bytes that were written.
     pub written: u64,

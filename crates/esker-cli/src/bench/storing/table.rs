@@ -154,8 +154,8 @@ fn row_json(row: &Row) -> Value {
             })
         });
         let told = json!({
-            "traffic": device(traffic), "own": own.as_ref().map(device), "seconds": seconds, "busy": busy, "latency": latency,
-            "syncs": syncs, "used": used,
+            "traffic": device(traffic), "own": own.as_ref().map(device), "seconds": seconds,
+            "busy": busy, "latency": latency, "syncs": syncs, "used": used,
             "logical": row.work.logical(*act), "transactions": row.work.transactions(),
         });
         (act.to_string(), told)
