@@ -96,7 +96,7 @@ place() { # HOW
     # Without streams there is nothing to see that comes late.
     python3 - "$mnt/file" "$([ "$1" = auto ] && echo 2000 || echo 200)" <<'PY'
 import os, random, sys
-chance, size = random.Random(8), 384 << 20
+chance, size = random.Random(8), 320 << 20
 with open(sys.argv[1], "wb") as file:
     for _ in range(size >> 20):
         file.write(chance.randbytes(1 << 20))
