@@ -323,9 +323,8 @@ impl Mount {
             }
         }
         served.wait()?;
-        outcome(Ok(()))?;
-        // What is in memory need not be taken apart first.
-        std::process::exit(0)
+        // What is in memory need not be taken apart first; what could not be printed is told by that.
+        std::process::exit(outcome(Ok(())).map_or_else(|failure| failure.exit as i32, |()| 0))
     }
 
     /// The copy of this program that [`background::start`] has started.

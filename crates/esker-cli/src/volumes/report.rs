@@ -142,6 +142,19 @@ pub fn device(told: &Traffic) -> Value {
     })
 }
 
+/// The same, read again.
+pub fn device_told(told: &Value) -> Option<Traffic> {
+    let of = |key: &str| told[key].as_u64();
+    Some(Traffic {
+        reads: of("reads")?,
+        read: of("read")?,
+        writes: of("writes")?,
+        written: of("written")?,
+        flushes: of("flushes")?,
+        discarded: of("discarded")?,
+    })
+}
+
 /// What was given back below, or why nothing is.
 fn discard(volume: &Volume<FileDevice>) -> Value {
     let given = volume.device().given_back();

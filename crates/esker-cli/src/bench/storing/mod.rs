@@ -18,7 +18,6 @@ mod work;
 use std::path::{Path, PathBuf};
 
 use esker_volume::device::Traffic;
-use serde_json::Value;
 
 pub use data::{Data, next};
 pub use disk::Disk;
@@ -30,6 +29,7 @@ use super::spec::Spec;
 use super::target::Target;
 use super::{Tell, conditions, place, stop};
 use crate::failure::{Exit, Failure, Outcome, said};
+use crate::volumes::report::device_told;
 
 /// What to do, on what.
 pub struct Plan {
@@ -159,22 +159,9 @@ fn cost(
         Failure::new(Exit::Failed, format!("{act} failed: {}{words}", said(&error)), "")
     })?;
     let busy = at_work.elapsed().as_secs_f64();
-    let own = counted(&target.stop()?["stats"]["device"]);
+    let own = device_told(&target.stop()?["stats"]["device"]);
     let seconds = begin.elapsed().as_secs_f64();
     let traffic = disk.settled()?.since(&before);
     let doing::Done { syncs, used, latency } = done;
     Ok(Cost { traffic, own, seconds, busy, syncs, used, latency })
-}
-
-/// What a server says at its end that it asked of the device.
-fn counted(told: &Value) -> Option<Traffic> {
-    let of = |key: &str| told[key].as_u64();
-    Some(Traffic {
-        reads: of("reads")?,
-        read: of("read")?,
-        writes: of("writes")?,
-        written: of("written")?,
-        flushes: of("flushes")?,
-        discarded: of("discarded")?,
-    })
 }
