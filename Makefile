@@ -6,7 +6,7 @@
 # make suites build real programs on a mount, with their own tests (takes an hour, needs the network)
 # make image-suites
 #             pack whole trees at every level and compare what comes out (as root, hours, needs the network and 60 GB)
-# make bench  measure beside the kernel's file systems, write docs/benchmarks.md (as root, an hour and a half)
+# make bench  measure beside the kernel's file systems, write docs/benchmarks (as root, an hour and a half)
 # make clean  remove what was built
 
 .PHONY: run install test check suites image-suites bench clean help

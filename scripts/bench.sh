@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures Esker beside the limit of FUSE and the kernel's file systems, and writes the tables into
-# docs/benchmarks.md, each in place of the one before; everything else in that file stays.
+# Measures Esker beside the limit of FUSE and the kernel's file systems, and writes the tables into the
+# pages of docs/benchmarks, each in place of the one before; everything else in these files stays.
 #
 #   sudo scripts/bench.sh [NAME...]
 #
@@ -16,7 +16,7 @@
 #   ESKER_BUILD        the command that builds it (default: none)
 #   ESKER_REPOSITORY   a git repository to clone (default: Esker's own)
 #   ESKER_DATA         where the trees of packs are made (default target/data)
-#   ESKER_PAGE         the file to write (default docs/benchmarks.md)
+#   ESKER_PAGES        the directory of the pages to write (default docs/benchmarks)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -35,7 +35,8 @@ done
 scripts/setup.sh
 cargo build --release --locked -p esker-cli
 target=$(scripts/target.sh)
-page=$(realpath -m "${ESKER_PAGE:-docs/benchmarks.md}")
+pages=$(realpath -m "${ESKER_PAGES:-docs/benchmarks}")
+mkdir -p "$pages"
 files=${ESKER_FILES:-1K,10K,100K}
 cpus=$(taskset -cp $$)
 cpu=${cpus##*[ ,-]}
@@ -66,6 +67,7 @@ own() {
 }
 
 for name in "$@"; do
+    page=$pages/memory.md
     case $name in
         directories)
             both "Directories" dir --on null: --on mem: --on tmpfs: --files "$files" ;;
@@ -88,6 +90,7 @@ for name in "$@"; do
             measure "Beside file systems for disks" dir append --on mem: --loop ext4,xfs,btrfs \
                 --files 10K,100K ;;
         volumes)
+            page=$pages/volumes.md
             archive=${ESKER_ARCHIVE:-$(own)}
             targets=(--on null: --on vol:compress=none --on vol: --loop ext4)
             measure "Volumes" dir fio "${targets[@]}" --files 10K --bytes 512M
@@ -110,7 +113,8 @@ for name in "$@"; do
                 --bytes 16M
             through=() ;;
         storing)
-            "$target/release/esker" bench volume --svg docs/volumes.svg --markdown "$page" \
+            page=$pages/volumes.md
+            "$target/release/esker" bench volume --svg "$pages/volumes.svg" --markdown "$page" \
                 --title "What reaches a device" \
                 >/dev/null || incomplete="$incomplete, storing"
             tree=("tree:${ESKER_ARCHIVE:-$(own)}")
@@ -118,13 +122,14 @@ for name in "$@"; do
             "$target/release/esker" bench volume "${tree[@]}" --markdown "$page" \
                 --title "What reaches a device, of a tree" >/dev/null || incomplete="$incomplete, storing of a tree" ;;
         packs)
+            page=$pages/images.md
             data=${ESKER_DATA:-target/data}
             mkdir -p "$data/images"
             scripts/bench-pack-data.sh "$data" versions source mixed media
             # DwarFS 0.15.3 is in no registry: its bytes are exact, its CPU seconds those of another machine, told as
             # shares of what zstd took there.
             "$target/release/esker" bench pack "$data"/{versions,source,mixed,media} --images "$data/images" \
-                --scratch "$data" --rounds "${ESKER_ROUNDS:-3}" --svg docs/packs.svg --markdown "$page" \
+                --scratch "$data" --rounds "${ESKER_ROUNDS:-3}" --svg "$pages/packs.svg" --markdown "$page" \
                 --title "Trees, packed" \
                 --given 'versions:DwarFS -l7=33573384,0.693*zstd-long:19' \
                 --given 'versions:DwarFS -l9=19304054,0.583*zstd-long:19' \
@@ -138,4 +143,4 @@ for name in "$@"; do
     esac
 done
 
-[ -z "$incomplete" ] || { echo "esker: not all could be run, the page says what: ${incomplete#, }" >&2; exit 1; }
+[ -z "$incomplete" ] || { echo "esker: not all could be run, the pages say what: ${incomplete#, }" >&2; exit 1; }

@@ -67,7 +67,7 @@ Examples:
   esker bench library --on lib: --files 1M
   esker bench --rounds 5 --pin 1 --json > figures.json
   esker bench tree --archive redis.tar --build 'make -j2' --html page.html
-  esker bench dir --markdown docs/benchmarks.md --title 'Directories'"
+  esker bench dir --markdown docs/benchmarks/memory.md --title 'Directories'"
 )]
 pub struct Bench {
     #[command(subcommand)]

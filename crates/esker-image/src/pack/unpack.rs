@@ -13,7 +13,7 @@ use super::explain::Left;
 
 /// Streams up to this length are unpacked where an image shall also be quick to pack and to read. An encoder knows no
 /// more than 32 KiB of text, so the shorter a stream, the more do others that are like it say; what making it again
-/// costs goes by its length. docs/benchmarks.md has what each length gains.
+/// costs goes by its length. docs/benchmarks/images.md has what each length gains.
 pub(super) const SHORT_MAX: usize = 4 << 10;
 /// Most bytes of a file that is looked into.
 pub const FILE_MAX: usize = 16 << 20;
