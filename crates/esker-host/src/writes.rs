@@ -16,8 +16,12 @@ use io_uring::{IoUring, opcode, types};
 use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-/// Tells the kernel how long what is written to a file stays: `F_SET_RW_HINT`.
+/// What the kernel was told of how long what is written to a file stays: `F_GET_RW_HINT`.
+const GET_HINT: libc::c_int = 1024 + 11;
+/// Tells it: `F_SET_RW_HINT`.
 const SET_HINT: libc::c_int = 1024 + 12;
+/// Nobody knows: `RWH_WRITE_LIFE_NOT_SET`.
+const NO_HINT: u8 = 0;
 
 /// Writes that are on their way at once.
 const DEPTH: usize = 4;
@@ -76,6 +80,20 @@ pub struct Writes {
     inner: Mutex<Inner>,
 }
 
+/// What the kernel was told of a file, by whomever: it keeps that as long as it knows the file, whoever opens it.
+fn hint(file: &File) -> u8 {
+    let mut hint = 0_u64;
+    // SAFETY: the kernel writes one u64 there.
+    let got = unsafe { libc::fcntl(file.as_raw_fd(), GET_HINT, &raw mut hint) };
+    if got == 0 { u8::try_from(hint).unwrap_or(NO_HINT) } else { NO_HINT }
+}
+
+fn set_hint(file: &File, hint: u8) -> bool {
+    let hint = u64::from(hint);
+    // SAFETY: the kernel reads one u64 there and keeps nothing of it.
+    unsafe { libc::fcntl(file.as_raw_fd(), SET_HINT, &raw const hint) == 0 }
+}
+
 /// The pages of the kernel's cache that have a byte of these: where they begin and end.
 fn pages(at: u64, len: u64) -> (u64, u64) {
     let page = rustix::param::page_size() as u64;
@@ -105,7 +123,8 @@ impl Writes {
             spare: Vec::new(),
             failed: None,
             placing: Placing::Nothing,
-            told: 0,
+            // Of somebody before us, who may have been killed.
+            told: hint(file),
         };
         let other = cached.try_clone()?;
         Ok((Self { direct, cached, inner: Mutex::new(inner) }, other))
@@ -177,17 +196,17 @@ impl Writes {
 
     /// Says how long what is begun next stays. It is said of the file: so what is on its way must be done.
     fn tell(&self, inner: &mut Inner, lifetime: u8) -> io::Result<()> {
-        if inner.placing != Placing::Lifetimes || inner.told == lifetime {
+        let lifetime = if inner.placing == Placing::Lifetimes { lifetime } else { NO_HINT };
+        if inner.placing == Placing::Refused || inner.told == lifetime {
             return Ok(());
         }
         while inner.slots.iter().any(Option::is_some) {
             self.reap(inner, 1)?;
         }
-        let hint = u64::from(lifetime);
-        // SAFETY: the kernel reads one u64 there and keeps nothing of it.
-        match unsafe { libc::fcntl(self.direct.as_raw_fd(), SET_HINT, &raw const hint) } {
-            0 => inner.told = lifetime,
-            _ => inner.placing = Placing::Refused,
+        if set_hint(&self.direct, lifetime) {
+            inner.told = lifetime;
+        } else {
+            inner.placing = Placing::Refused;
         }
         Ok(())
     }
@@ -277,9 +296,14 @@ impl Writes {
 
 impl Drop for Writes {
     fn drop(&mut self) {
-        if self.wait().is_err() {
+        let waited = self.wait();
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if inner.told != NO_HINT {
+            // Whoever writes there next would write by it, too.
+            set_hint(&self.direct, NO_HINT);
+        }
+        if waited.is_err() {
             // What the kernel may still read must never be anything else.
-            let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
             for pending in inner.slots.iter_mut().filter_map(Option::take) {
                 let _: &mut [u8] = pending.bytes.0.leak();
             }
@@ -341,6 +365,29 @@ mod tests {
             };
             assert!(read.chunks(4096).enumerate().all(whole), "{placing:?}");
         }
+    }
+
+    /// What the kernel was told of a file, by us or by who was killed, is nothing for those who write there next.
+    #[test]
+    fn no_hint_is_left() {
+        let path = std::env::temp_dir().join(format!("esker-left-hint-{}", std::process::id()));
+        let own = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let write = |placing, place| {
+            let Ok((writes, _)) = Writes::new(&own.try_clone().unwrap()) else { return None };
+            writes.place_by(placing);
+            let mut bytes: Vec<u8> = Vec::with_capacity(8192);
+            let start = bytes.as_ptr().align_offset(4096);
+            bytes.resize(start + 4096, 1);
+            writes.submit(0, (bytes, start), place).unwrap();
+            writes.wait().unwrap();
+            Some(hint(&own))
+        };
+        // Not every file system has direct I/O.
+        let Some(told) = write(Placing::Lifetimes, 4) else { return };
+        assert_eq!((told, hint(&own)), (4, NO_HINT));
+        assert!(set_hint(&own, 3));
+        assert_eq!(write(Placing::Nothing, 4), Some(NO_HINT));
     }
 
     /// A file as a block device with units of 512 bytes, as long as this lives; only root has any.
