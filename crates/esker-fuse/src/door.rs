@@ -121,7 +121,7 @@ impl<S: Store + Send + Sync> Handler for Door<S> {
     fn needs_flushed(&self, request: &Request<'_>) -> Option<Flush> {
         let node = self.renewed.inode(request.node).ok()?;
         let seeks = matches!(request.op, Op::SeekData { .. } | Op::SeekHole { .. });
-        let stats = matches!(request.op, Op::Getattr { writes: false } | Op::Statx);
+        let stats = matches!(request.op, Op::Getattr { open: false, .. } | Op::Statx);
         if !(seeks || stats && self.options.writeback) || !self.writers.has(node) {
             return None;
         }
@@ -292,7 +292,7 @@ impl<S: Store> Door<S> {
         let entry = self.told(&timeouts, &Node { attr, ..*node });
         reply.entry(&entry)?;
         self.writers.opened(node.ino, write);
-        reply.put(&OPENED.encode())
+        reply.put(&opened(write).encode())
     }
 
     /// How long the kernel may believe what it is told of an inode.
@@ -346,7 +346,7 @@ impl<S: Store> Door<S> {
                 self.entry(&node, reply)?;
                 self.fs.open(caller, node.ino, flags)?;
                 self.writers.opened(node.ino, flags.write);
-                return reply.put(&OPENED.encode());
+                return reply.put(&opened(flags.write).encode());
             }
             made => made?,
         };
@@ -372,7 +372,7 @@ impl<S: Store> Door<S> {
         let (fs, ino) = (&self.fs, request.node);
         let timeouts = |attr: &Attr| self.timeouts(ino, attr.kind);
         match &request.op {
-            Op::Getattr { writes } => {
+            Op::Getattr { writes, .. } => {
                 if *writes {
                     self.writers.hear(ino)?;
                 }
@@ -456,7 +456,7 @@ impl<S: Store> Door<S> {
                 if first && self.options.writeback && !flags.truncate {
                     reply.outdate(self.renewed.node(ino));
                 }
-                reply.put(&OPENED.encode())
+                reply.put(&opened(flags.write).encode())
             }
             Op::Read { at, len, no_atime } if *no_atime || !self.options.atime => {
                 reply.fill(*len, |target| fs.peek(ino, *at, target))
@@ -573,12 +573,15 @@ impl<S: Store> Door<S> {
     }
 }
 
-/// Every file is opened alike: its pages stay cached, and closing it needs no request.
-const OPENED: OpenOut = OpenOut {
-    fh: 0,
-    open_flags: opened::KEEP_CACHE | opened::NOFLUSH | opened::PARALLEL_DIRECT_WRITES,
-    backing_id: 0,
-};
+/// Every file is opened alike: its pages stay cached, and closing it needs no request. Only of who
+/// asks on its behalf we want to know whether they write.
+fn opened(write: bool) -> OpenOut {
+    OpenOut {
+        fh: if write { opened::WRITER } else { 0 },
+        open_flags: opened::KEEP_CACHE | opened::NOFLUSH | opened::PARALLEL_DIRECT_WRITES,
+        backing_id: 0,
+    }
+}
 
 /// An attribute's bytes, or how many there are when the caller came to ask only that.
 fn sized(bytes: &[u8], size: u32, reply: &mut Reply<'_>) -> Result<()> {

@@ -8,7 +8,7 @@ use esker::{Cursor, Error, Ino, Kind, Result, Time};
 
 use crate::request::{Forgets, Groups, Op, ParseError, Request};
 use crate::wire::flags::{
-    fallocate, fsync, getattr, lseek, open, rename, setattr, setxattr, write,
+    fallocate, fsync, getattr, lseek, open, opened, rename, setattr, setxattr, write,
 };
 use crate::wire::{
     BatchForgetIn, CopyFileRangeIn, CreateIn, EXT_GROUPS, ExtHeader, FallocateIn, ForgetIn,
@@ -125,7 +125,9 @@ fn op<'a>(opcode: Opcode, mut cut: Cut<'a>) -> Result<Op<'a>> {
         Opcode::Readdir | Opcode::Readdirplus => return list_op(opcode, cut),
         Opcode::Setattr => return setattr_op(cut),
         Opcode::Getattr => {
-            Op::Getattr { writes: take!(cut, GetattrIn).getattr_flags & getattr::FH != 0 }
+            let asked = take!(cut, GetattrIn);
+            let open = asked.getattr_flags & getattr::FH != 0;
+            Op::Getattr { open, writes: open && asked.fh == opened::WRITER }
         }
         Opcode::Statx => Op::Statx,
         Opcode::Readlink => Op::Readlink,

@@ -46,9 +46,9 @@ pub enum Op<'a> {
     Forget { count: u64 },
     /// The same for many inodes.
     BatchForget(Forgets<'a>),
-    /// stat(2); with `writes`, the kernel asks before it takes a write (or reads the end of an open
-    /// file), and an error is that call's.
-    Getattr { writes: bool },
+    /// stat(2); with `open`, the kernel asks before it takes a write to an open file, or reads its
+    /// end, and an error is that call's. With `writes` that file is open for writing.
+    Getattr { open: bool, writes: bool },
     /// statx(2) that wants the birth time.
     Statx,
     /// chmod(2), chown(2), truncate(2), utimensat(2).

@@ -74,6 +74,8 @@ pub mod opened {
     pub const CACHE_DIR: u32 = 1 << 3;
     pub const NOFLUSH: u32 = 1 << 5;
     pub const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
+    /// `OpenOut::fh` of what is open for writing, our own word: others have 0.
+    pub const WRITER: u64 = 1;
 }
 
 /// `GetattrIn::getattr_flags`.
