@@ -1,10 +1,10 @@
 //! A program of the user's that is asked about what is packed: it reads lines of JSON and answers with lines of JSON.
 //!
 //! Above: `hooks`. Invariant: a program that hangs is ended with all that it started and that has its environment, and
-//! so is one whose asker ends, by whatever, with all of its group; what it answers is bounded line by line, and
-//! whatever it answers only chooses.
+//! so is one whose asker ends, by whatever, with all of its group; what it answers is bounded line by line, what waits
+//! to be looked at by its bytes, and whatever it answers only chooses.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{ErrorKind, Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -19,9 +19,11 @@ use crate::ending::at_signal;
 use crate::failure::{said, shown};
 
 /// The longest line that is taken for an answer.
-const LINE_LEN_MAX: u64 = 1 << 20;
-/// Lines that wait to be looked at.
-const WAITING_MAX: usize = 1024;
+const LINE_LEN_MAX: usize = 1 << 20;
+/// Bytes that are read at once.
+const READ_LEN: usize = 64 << 10;
+/// Parts, each of lines that were read at once or of one that is longer, that wait to be looked at.
+const WAITING_MAX: usize = 4;
 /// How often is looked whether the program still reads, or has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// What a program, and so what it starts, has in its environment: a name that nothing else has.
@@ -84,20 +86,26 @@ pub fn ask(
     }
 }
 
-/// Sends every line on.
-fn listen(output: impl std::io::Read, sender: &SyncSender<Result<Vec<u8>, String>>) {
-    let mut output = BufReader::new(output);
+/// Sends every line on, as many as there are at once.
+fn listen(mut output: impl Read, sender: &SyncSender<Result<Vec<u8>, String>>) {
+    let (mut begun, mut room) = (Vec::new(), vec![0; READ_LEN]);
     loop {
-        let mut line = Vec::new();
-        let read = output.by_ref().take(LINE_LEN_MAX).read_until(b'\n', &mut line);
-        let whole = line.pop_if(|last| *last == b'\n').is_some();
-        let answer = match read {
-            Ok(0) => return,
-            Ok(count) if !whole && count as u64 == LINE_LEN_MAX => {
-                Err("answered with a line that has no end".to_owned())
-            }
-            Ok(_) => Ok(line),
+        let answer = match output.read(&mut room) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => Err(format!("cannot be read ({})", said(&error))),
+            Ok(0) if begun.is_empty() => return,
+            Ok(0) => Ok(std::mem::take(&mut begun)),
+            Ok(len) => {
+                begun.extend_from_slice(&room[..len]);
+                let end = begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+                let rest = begun.split_off(end);
+                let lines = std::mem::replace(&mut begun, rest);
+                match lines.is_empty() {
+                    true if begun.len() < LINE_LEN_MAX => continue,
+                    true => Err("answered with a line that has no end".to_owned()),
+                    false => Ok(lines),
+                }
+            }
         };
         let last = answer.is_err();
         if sender.send(answer).is_err() || last {
@@ -117,8 +125,11 @@ fn hear(
     loop {
         match answers.recv_timeout(LOOK) {
             Ok(answer) => {
-                let line = answer?;
-                each(&line).map_err(|why| format!("answered `{}`: {why}", shown(&line)))?;
+                let lines = answer?;
+                for line in lines.strip_suffix(b"\n").unwrap_or(&lines).split(|&byte| byte == b'\n')
+                {
+                    each(line).map_err(|why| format!("answered `{}`: {why}", shown(line)))?;
+                }
                 since = Instant::now();
             }
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -222,6 +233,51 @@ mod tests {
         assert_eq!(heard[0], "line 9999");
         assert_eq!(answers("head -n 1", 50_000), (vec!["line 0".to_owned()], Ok(())));
         assert_eq!(answers("printf 'no end'", 0).0, ["no end"]);
+    }
+
+    #[test]
+    fn lines_are_told_apart_however_they_come() {
+        let long = "head -c 100000 /dev/zero | tr '\\0' x; echo";
+        let command = format!("for n in $(seq 20); do {long}; done; printf 'a\\n\\nb'");
+        let (heard, ended) = answers(&command, 0);
+        assert_eq!((heard.len(), ended), (23, Ok(())));
+        assert!(heard[..20].iter().all(|line| line.len() == 100_000));
+        assert_eq!(heard[20..], ["a", "", "b"]);
+    }
+
+    /// Lines of nearly the greatest length without an end, and how many bytes of them were read.
+    struct Talker(Arc<AtomicU64>);
+
+    impl Read for Talker {
+        fn read(&mut self, target: &mut [u8]) -> std::io::Result<usize> {
+            let before = self.0.fetch_add(target.len() as u64, Ordering::Relaxed);
+            target.fill(b'x');
+            if (before / READ_LEN as u64).is_multiple_of(15) {
+                target[0] = b'\n';
+            }
+            Ok(target.len())
+        }
+    }
+
+    #[test]
+    fn who_says_more_than_is_looked_at_has_to_wait() {
+        let (sender, lines) = sync_channel(WAITING_MAX);
+        let read = Arc::new(AtomicU64::new(0));
+        let talker = Talker(Arc::clone(&read));
+        let listener = thread::spawn(move || listen(talker, &sender));
+        let mut before = 0;
+        let most = (WAITING_MAX as u64 + 2) * (LINE_LEN_MAX + READ_LEN) as u64;
+        loop {
+            thread::sleep(5 * LOOK);
+            let now = read.load(Ordering::Relaxed);
+            assert!(now <= most, "{now} bytes were read");
+            if now == before && now > 0 {
+                break;
+            }
+            before = now;
+        }
+        drop(lines);
+        listener.join().unwrap();
     }
 
     #[test]

@@ -5,8 +5,6 @@
 //! say only chooses; what makes no sense is told, and ends the work or is passed over, as the user chose.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{Error, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +17,10 @@ use super::ask::ask;
 use super::inputs::{First, Input};
 use super::nonsense::{NAMED_BEFORE, NOT_THERE, Nonsense, OnBad};
 use super::options::{refuse_in_vain, remember};
+use super::patient::{LIST_LEN_MAX, read_bounded};
 use super::survey::{Ordered, Thing};
 use super::{Plan, script};
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
-use crate::units::size_shown;
-
-/// The longest list: a hundred bytes for each of five million paths.
-const LIST_LEN_MAX: u64 = 512 << 20;
 
 /// Programs and lists that choose.
 #[derive(Args)]
@@ -52,7 +47,8 @@ pub struct Hooks {
     /// What to do when one of these fails, hangs or makes no sense: stop, or tell it and go on with what did
     #[arg(long, value_name = "WHAT", default_value = "stop")]
     on_bad_answer: OnBad,
-    /// How many seconds a program may neither read nor answer, and a call of a script may take
+    /// How many seconds a program may neither read nor answer, a call of a script may take, and a list that is a pipe
+    /// may say nothing
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     answer_timeout: u32,
@@ -193,6 +189,11 @@ impl Hooks {
         said
     }
 
+    /// How long whoever says nothing is waited for.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(self.answer_timeout.into())
+    }
+
     /// The files in which lists and scripts are.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let listed = self.order.iter().filter_map(|order| match order {
@@ -210,7 +211,7 @@ impl Hooks {
         known: &Known<'_, '_>,
         mut each: impl FnMut(usize, &Value) -> Result<(), String>,
     ) -> Outcome<Vec<String>> {
-        let patience = Duration::from_secs(self.answer_timeout.into());
+        let patience = self.patience();
         let mut nonsense = Nonsense::of(format!("the program of {what}"), self.on_bad_answer);
         let (all, mut heard) = (Arc::clone(known.things), 0);
         let lines = (0..all.len()).map(move |id| all[id].line(id));
@@ -232,7 +233,7 @@ impl Hooks {
 
     /// Asks a script about all things.
     fn scripted(&self, file: &Path, known: &Known<'_, '_>, chosen: &mut Chosen) -> Outcome {
-        let patience = Duration::from_secs(self.answer_timeout.into());
+        let patience = self.patience();
         let skip = self.on_bad_answer == OnBad::Skip;
         let source = format!("the script {}", path_shown(file));
         let mut nonsense = Nonsense::of(source, self.on_bad_answer);
@@ -264,7 +265,7 @@ impl Hooks {
     fn listed(&self, list: &Path, known: &Known<'_, '_>, chosen: &mut Chosen) -> Outcome<bool> {
         let (mut order, mut untold) = (Ordered::default(), HashSet::new());
         let mut nonsense = Nonsense::of(path_shown(list), self.on_bad_answer);
-        let text = match read_bounded(list) {
+        let text = match read_bounded(list, LIST_LEN_MAX, self.patience()) {
             Ok(text) => text,
             Err(error) if self.on_bad_answer == OnBad::Stop => {
                 let what = format!("cannot read the list ({})", said(&error));
@@ -293,18 +294,6 @@ impl Hooks {
         }
         chosen.nonsense.extend(nonsense.told());
         Ok(true)
-    }
-}
-
-/// All of a list, if it has an end.
-pub fn read_bounded(list: &Path) -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    match File::open(list)?.take(LIST_LEN_MAX + 1).read_to_end(&mut text)? as u64 {
-        ..=LIST_LEN_MAX => Ok(text),
-        _ => {
-            let most = size_shown(LIST_LEN_MAX);
-            Err(Error::new(ErrorKind::FileTooLarge, format!("it has more than {most}")))
-        }
     }
 }
 

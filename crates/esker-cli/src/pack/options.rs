@@ -17,7 +17,7 @@ use esker_stone::limits::BLOCK_LEN_MAX;
 use esker_stone::{Codec, Setting};
 
 use super::walk::Perms;
-use super::{Output, Plan, Rules, failure, read_bounded};
+use super::{LIST_LEN_MAX, Output, PATIENCE, Plan, Rules, failure, read_bounded};
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::units::{mappable, parse_size, ram, size_shown};
 
@@ -332,6 +332,12 @@ impl Making {
             let usual = options.sharing.unwrap_or(SHARING);
             let base_len = shared.map_or(usual.base_len, |shared| shared as usize);
             let group_len = group.map_or(usual.group_len, |group| group as usize);
+            if base_len >= group_len {
+                let [base, group] = [base_len, group_len].map(|len| size_shown(len as u64));
+                let what =
+                    format!("a base of {base} leaves nothing of a group of {group} beside it");
+                return Err(usage(what, "give a smaller --shared-size, or a larger --group-size"));
+            }
             options.sharing = (base_len > 0).then_some(Sharing { base_len, group_len });
         }
         if let Some(word) = &self.unpack {
@@ -385,7 +391,7 @@ impl Choosing {
         let mut rules = Rules::default();
         let mut filters = self.filter.clone();
         for file in &self.filter_from {
-            let text = read_bounded(file).and_then(|text| {
+            let text = read_bounded(file, LIST_LEN_MAX, PATIENCE).and_then(|text| {
                 String::from_utf8(text).map_err(|error| Error::new(ErrorKind::InvalidData, error))
             });
             let text = text.map_err(|error| {

@@ -20,7 +20,8 @@ use crate::ending::{AtSignal, at_signal};
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::units::{OWN_MAX, size_shown};
 
-/// How old a temporary name is before it is taken away: who made it has a lock on it by then.
+/// How old an empty file under a temporary name is before it is taken away: who made it has a lock on it by then. One
+/// with something in it was locked before.
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
 
 /// A file that holds something is replaced by its like only, which `is_one` knows. `refusal` is what is told of any
@@ -132,11 +133,14 @@ fn hold(file: &File) -> bool {
 /// Takes away what programs that were killed left behind.
 fn tidy(folder: &Path) {
     let Ok(names) = folder.read_dir() else { return };
+    let is_old = |of: &Metadata| {
+        let age = of.modified().ok().and_then(|at| at.elapsed().ok());
+        age.is_some_and(|age| age > LEFT_BEHIND)
+    };
     for entry in names.flatten().filter(|entry| is_temporary(&entry.file_name())) {
         let of = entry.metadata().ok().filter(Metadata::is_file);
-        let age = of.and_then(|of| of.modified().ok()?.elapsed().ok());
-        let is_old = age.is_some_and(|age| age > LEFT_BEHIND);
-        if is_old && File::open(entry.path()).is_ok_and(|file| hold(&file)) {
+        let is_left = of.is_some_and(|of| of.len() > 0 || is_old(&of));
+        if is_left && File::open(entry.path()).is_ok_and(|file| hold(&file)) {
             // It may have gone meanwhile, or not be ours to take.
             let _ = std::fs::remove_file(entry.path());
         }
@@ -325,6 +329,7 @@ impl Drop for Output {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::time::SystemTime;
 
     use super::*;
@@ -341,6 +346,7 @@ mod tests {
         };
         drop(make(".esker-7.new", Some(old)));
         drop(make(".esker-8.new", None));
+        make(".esker-6.new", None).write_all(b"whole").unwrap();
         let held = make(".esker-9.new", Some(old));
         assert!(hold(&held));
         drop(make(".esker-x.new", Some(old)));

@@ -6,8 +6,6 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -21,6 +19,7 @@ use mlua::{
 };
 
 use super::nonsense::NOT_THERE;
+use super::patient::read_bounded;
 use super::survey::{Ordered, Thing};
 use crate::failure::{said, shown};
 use crate::printed::told;
@@ -69,13 +68,8 @@ pub fn run(
     skip: bool,
     patience: Duration,
 ) -> Result<Answer, String> {
-    let mut text = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(SCRIPT_LEN_MAX).read_to_end(&mut text));
-    match read {
-        Err(error) => return Err(format!("cannot be read ({})", said(&error))),
-        Ok(len) if len as u64 == SCRIPT_LEN_MAX => return Err("is too long".to_owned()),
-        Ok(_) => {}
-    }
+    let text = read_bounded(file, SCRIPT_LEN_MAX, patience)
+        .map_err(|error| format!("cannot be read ({})", said(&error)))?;
     let (sender, answer) = sync_channel(1);
     let watch = Arc::new(Watch::default());
     let (seen, told) = (Arc::clone(&watch), Arc::clone(things));
@@ -140,8 +134,15 @@ fn sandbox(things: usize, patience: Duration, watch: &Arc<Watch>) -> mlua::Resul
         Ok(())
     };
     globals.raw_set("print", lua.create_function(print)?)?;
-    // The same script says the same every time.
-    globals.get::<Table>("math")?.get::<Function>("randomseed")?.call::<()>(0)?;
+    // The same script says the same every time, also one that wants another chance.
+    let math = globals.get::<Table>("math")?;
+    let seed = math.get::<Function>("randomseed")?;
+    seed.call::<()>(0)?;
+    let fixed = move |_: &Lua, with: Variadic<Value>| match with.is_empty() {
+        true => seed.call::<Variadic<Value>>(0),
+        false => seed.call(with),
+    };
+    math.raw_set("randomseed", lua.create_function(fixed)?)?;
     let (watch, told) = (Arc::clone(watch), Cell::new(false));
     let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS);
     lua.set_hook(triggers, move |_, at| {

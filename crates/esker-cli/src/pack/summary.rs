@@ -147,7 +147,7 @@ pub fn words(image: &Path, gathered: &Gathered, packed: &Packed, took: Duration)
     text += &format!("; {:.1} s", took.as_secs_f64());
     let worth: Vec<_> = packed.kinds.iter().filter(|kind| kind.stored >= WORTH).collect();
     if worth.len() > 1 {
-        text += "\n  what took the space:";
+        text += "\n  what took the space (of a shared block, by length):";
         for kind in worth.iter().take(TOLD) {
             text += &format!(
                 "\n    {:<12} {:>8} files {:>10} became {:>10} (1 : {:.1})",

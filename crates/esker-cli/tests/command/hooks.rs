@@ -348,6 +348,44 @@ fn an_endless_list_is_refused() {
     }
 }
 
+/// Nor is one that is a pipe waited for when nobody says anything.
+#[test]
+fn a_silent_list_is_not_waited_for() {
+    let scratch = Scratch::new();
+    let (tree, image, pipe) = (tree(&scratch), scratch.path("x.esker"), scratch.path("pipe"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let explicit = format!("explicit:{}", text(&pipe));
+    for more in [["--order", &explicit], ["--hot", text(&pipe)], ["--script", text(&pipe)]] {
+        let asked = [&more[..], &["--answer-timeout", "1"]].concat();
+        let refused = pack(&tree, &image, &asked);
+        assert_eq!(refused.status.code(), Some(4), "{more:?}");
+        assert!(errors(&refused).contains("nothing for 1 second"), "{}", errors(&refused));
+        assert!(!image.exists());
+        done(&pack(&tree, &image, &[&asked[..], &["--on-bad-answer", "skip"]].concat()));
+        fs::remove_file(&image).unwrap();
+    }
+}
+
+/// Chance is the same every time, also that of a script which asks for another.
+#[test]
+fn a_script_chooses_the_same_every_time() {
+    let scratch = Scratch::new();
+    let (tree, image) = (tree(&scratch), scratch.path("x.esker"));
+    let shuffled = "math.randomseed()\nfunction order(all)\n\
+                    for i = #all, 2, -1 do\nlocal j = math.random(i)\n\
+                    all[i], all[j] = all[j], all[i]\nend\n\
+                    return all\nend\n";
+    let script = scratch.file("shuffled.lua", shuffled.as_bytes());
+    let packed = || {
+        done(&pack(&tree, &image, &["--script", text(&script)]));
+        let bytes = fs::read(&image).unwrap();
+        fs::remove_file(&image).unwrap();
+        bytes
+    };
+    let first = packed();
+    assert!((0..3).all(|_| packed() == first));
+}
+
 #[test]
 fn what_is_read_of_a_mount_is_told() {
     if !crate::common::can_mount() {

@@ -1,5 +1,6 @@
 //! Packing that is killed, at every level: while it reads, while it writes, and at any moment. What is left is the old
-//! output alone, or the new one if it was whole; no other file.
+//! output alone, or the new one if it was whole; no other file, but for the moment in which a whole image takes the
+//! place of the old one: it has a name of its own then, which the next one that packs there takes away.
 //!
 //! `ESKER_CASES` says how many kills of each kind (12).
 
@@ -20,14 +21,36 @@ fn level(case: usize) -> String {
     (case % 10).to_string()
 }
 
-/// Text that takes a while, and what nothing makes smaller.
+/// Text that takes a while, what nothing makes smaller, and something of each kind that is treated in its own way.
 fn tree(scratch: &Scratch) -> PathBuf {
     let tree = scratch.dir("tree");
+    let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../esker-image/tests/pictures");
+    fs::copy(pictures.join("colour.jpg"), tree.join("picture.jpg")).unwrap();
+    fs::copy("/bin/true", tree.join("program")).unwrap();
+    fs::write(tree.join("sound.wav"), wave()).unwrap();
+    let readme = pictures.join("README.md");
+    let packed = Command::new("gzip").args(["-c", text(&readme)]).output().unwrap();
+    fs::write(tree.join("text.gz"), packed.stdout).unwrap();
     let word = |n: u32| (n.wrapping_mul(0x9e37_79b9) & 0x3f3f_3f3f).to_le_bytes();
     fs::write(tree.join("words"), (0..300_000).flat_map(word).collect::<Vec<u8>>()).unwrap();
     let chance = |n: u64| (n.wrapping_mul(n).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8;
     fs::write(tree.join("chance"), (0..700_000).map(chance).collect::<Vec<u8>>()).unwrap();
     tree
+}
+
+/// A second of a tone.
+fn wave() -> Vec<u8> {
+    let samples = (0..44_100_u32).flat_map(|at| ((at % 100 * 200) as i16).to_le_bytes());
+    let samples: Vec<u8> = samples.collect();
+    let mut wave = b"RIFF".to_vec();
+    wave.extend((36 + samples.len() as u32).to_le_bytes());
+    wave.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    wave.extend(44_100_u32.to_le_bytes());
+    wave.extend(88_200_u32.to_le_bytes());
+    wave.extend(b"\x02\0\x10\0data");
+    wave.extend((samples.len() as u32).to_le_bytes());
+    wave.extend(samples);
+    wave
 }
 
 /// The only file in a directory, and its bytes; `None`: there is none.
@@ -97,6 +120,17 @@ fn killed_while_it_writes() {
     done(&esker(["check", "--full", text(&image)]));
 }
 
+/// What a killed one left beside the old output: nothing, or the whole new one under a name of its own.
+fn beside(out: &Path) -> Option<PathBuf> {
+    let names = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());
+    let mut others: Vec<_> = names.filter(|path| !path.ends_with("x.esker")).collect();
+    assert!(others.len() <= 1, "{others:?}");
+    let other = others.pop()?;
+    let name = other.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with(".esker-") && name.ends_with(".new"), "{name}");
+    Some(other)
+}
+
 #[test]
 fn killed_at_any_moment() {
     let scratch = Scratch::new();
@@ -104,23 +138,52 @@ fn killed_at_any_moment() {
     let out = scratch.dir("out");
     let image = out.join("x.esker");
     let mut unfinished = 0;
-    for case in 0..2 * cases() {
+    for (case, old) in (0..2 * cases()).flat_map(|case| [(case, None), (case, Some(b"old"))]) {
         let level = level(case);
-        let arguments = ["pack", text(&tree), "-o", text(&image), "-q", "-l", &level];
+        let arguments = ["pack", text(&tree), "-o", text(&image), "-q", "--force", "-l", &level];
         let began = Instant::now();
         done(&esker(arguments));
         let (whole, took) = (only(&out).unwrap(), began.elapsed());
-        fs::remove_file(&image).unwrap();
+        match old {
+            Some(old) => fs::write(&image, old).unwrap(),
+            None => fs::remove_file(&image).unwrap(),
+        }
         let mut packing = Command::new(ESKER);
         let mut packing = packing.args(arguments).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(took * case as u32 / (2 * cases()) as u32);
         packing.kill().unwrap();
         packing.wait().unwrap();
-        match only(&out) {
-            Some(left) => assert!(left == whole, "something else than the whole image"),
-            None => unfinished += 1,
+        let left = fs::read(&image).ok();
+        if let Some(other) = beside(&out) {
+            assert!(old.is_some() && left.as_deref() == old.map(|old| &old[..]), "it was in time");
+            assert!(fs::read(other).unwrap() == whole, "less than the whole image");
         }
-        fs::remove_file(&image).ok();
+        match left {
+            Some(left) if left == whole => {}
+            left => {
+                assert_eq!(left.as_deref(), old.map(|old| &old[..]), "something else");
+                unfinished += 1;
+            }
+        }
     }
-    assert!(unfinished > 0, "none was killed before its end");
+    assert!(unfinished > cases(), "few were killed before their end");
+}
+
+#[test]
+fn what_a_killed_one_left_is_taken_away_by_the_next() {
+    let scratch = Scratch::new();
+    let (tree, out) = (tree(&scratch), scratch.dir("out"));
+    fs::write(out.join("x.esker"), "old").unwrap();
+    fs::write(out.join(".esker-7.new"), "a whole image of one that was killed").unwrap();
+    done(&esker([
+        "pack",
+        text(&tree),
+        "-o",
+        text(&out.join("x.esker")),
+        "-q",
+        "--force",
+        "-l",
+        "1",
+    ]));
+    assert_ne!(only(&out).unwrap(), b"old");
 }
