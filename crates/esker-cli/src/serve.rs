@@ -3,7 +3,7 @@
 //! Above: `verbs::mount`. Below: `homes`, the core, the door. Invariant: whatever fails before the
 //! mount answers leaves nothing mounted; whatever ends us afterwards unmounts first.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -12,7 +12,7 @@ use std::time::Instant;
 use esker::posix::Fs;
 use esker::store::{ReadOnly, Store};
 use esker_fuse::mount::{MountError, Mounted, examine};
-use esker_fuse::{Control, Door, Running, converse, mount};
+use esker_fuse::{Control, Door, Running, SessionError, converse, mount};
 use esker_host::SystemClock;
 use esker_volume::Snapped;
 use serde_json::{Value, json};
@@ -457,9 +457,17 @@ where
     S: Store + Send + Sync + 'static,
 {
     let (device, mounted) = mount(dir, &options.mount).map_err(|error| mounts::failure(&error))?;
-    let unable = |error: &dyn std::fmt::Display| {
+    let unable = |error: &SessionError| {
         let what = format!("cannot serve the kernel: {error}");
-        Failure::at(Exit::Failed, &what, dir, "nothing was mounted")
+        let remedy = match error {
+            // The kernel gives the same device the same superblock, as long as anybody needs that.
+            SessionError::Io(own) if own.kind() == ErrorKind::PermissionDenied => {
+                "nothing was mounted; if a program still has something of a dead mount of this \
+                 device open, end it, or mount with -o fsname=NAME"
+            }
+            _ => "nothing was mounted",
+        };
+        Failure::at(Exit::Failed, &what, dir, remedy)
     };
     let door = Door::new(Arc::clone(&fs), options.mount.door());
     let server = Server::open(&fs, door.latencies(), options.mount.source().to_string(), desk);

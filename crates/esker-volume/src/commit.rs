@@ -10,6 +10,8 @@ mod resembling;
 mod share;
 mod sums;
 
+pub use resembling::NoDeltas;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 

@@ -125,9 +125,11 @@ impl<D: Device> Volume<D> {
             row => row?,
         };
         let (segment, at) = stack.whereabouts(block, &row)?;
+        let place = self.segments().find(segment).map(|physical| self.place(physical) + at);
+        let place = place.map(|place| format!(", {place} of the device")).unwrap_or_default();
         each(format!("{row:?}"));
         each(format!(
-            "in segment {segment}, at {at}; {} bytes name it",
+            "in segment {segment}, at {at}{place}; {} bytes name it",
             stack.refs(block)?.named()
         ));
         Ok(())

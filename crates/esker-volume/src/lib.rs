@@ -106,7 +106,7 @@ pub use alter::Change;
 pub use base::{Base, Bases, Below};
 pub use changes::{Changed, Changes, How};
 pub use check::Finding;
-pub use commit::{Sink, Source};
+pub use commit::{NoDeltas, Sink, Source};
 pub use counts::Counted;
 pub use dedup::{Deduped, Deduping};
 pub use differences::{Difference, Moment};

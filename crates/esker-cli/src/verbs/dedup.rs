@@ -64,8 +64,9 @@ impl Dedup {
     pub fn run(&self) -> Outcome {
         let path = &self.volume;
         if path.is_dir() {
-            let what = "a directory: this is done while nobody has the volume mounted";
-            return Err(Failure::at(Exit::Usage, what, path, "unmount it, and name its file"));
+            let what =
+                "a directory: a volume is named by its file or device, while it is not mounted";
+            return Err(Failure::at(Exit::Usage, what, path, "name that"));
         }
         let stop = Arc::new(AtomicBool::new(false));
         let taken = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop));

@@ -49,7 +49,7 @@ Options of -o, with commas between them:
   dedup nodedup      look whether what is written was written before, and then name that once more,
                      or not; copies by copy_file_range(2) are always shared [default: dedup]
   deltas nodeltas    store what is written over something that it resembles, and that is in memory,
-                     as what differs from that, or not                     [default: deltas]
+                     as what differs from that, where blocks are of zstd, or not  [default: deltas]
   placement=HOW      tell the device of a volume what stays as long as what else: by its write
                      streams, by lifetimes, or none; auto: by streams, if it has some
                                                                              [default: auto]

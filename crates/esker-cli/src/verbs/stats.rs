@@ -107,7 +107,9 @@ fn written(own: &Value) -> Vec<(&'static str, String)> {
     let shared = bytes(own, "shared");
     rows.push(("shared", format!("{shared} of files, not written since they were there")));
     let alike = bytes(own, "resembling");
-    rows.push(("deltas", format!("{alike} of files, written as what differs")));
+    let none = own["no_deltas"].as_str().map(|why| format!("; now there are none: {why}"));
+    let none = none.unwrap_or_default();
+    rows.push(("deltas", format!("{alike} of files, written as what differs{none}")));
     let (commits, steps) = (&own["commits"], &own["steps"]);
     let freed = &own["reclaimed_segments"];
     rows.push((

@@ -36,7 +36,10 @@ const LET_GO: Duration = Duration::from_secs(30);
 #[command(after_help = "\
 Examples:
   esker umount /mnt/x
-  esker umount -l /mnt/x     also when it is in use: it goes when the last user has")]
+  esker umount -l /mnt/x     also when it is in use: it goes when the last user has
+
+Where bytes could not be written since somebody asked last, it says so once and leaves the mount;
+the next one goes on without them.")]
 pub struct Umount {
     /// Where it is mounted
     #[arg(value_name = "DIR")]

@@ -8,7 +8,7 @@ use esker::store::View as _;
 use esker_stone::hex;
 use esker_volume::device::{FileDevice, Placement, Traffic};
 use esker_volume::segments::Condition;
-use esker_volume::{Superblock, Volume};
+use esker_volume::{NoDeltas, Superblock, Volume};
 use serde_json::{Value, json};
 
 use super::{Writable, base, care, look_over};
@@ -109,6 +109,7 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
         "folded": counted.folded,
         "shared": counted.shared,
         "resembling": counted.resembling,
+        "no_deltas": home.volume().no_deltas().map(no_deltas),
         "all": counted.written(),
         "blocks": counted.blocks,
         "moved": counted.moved,
@@ -131,6 +132,15 @@ pub fn stats_of_mount(path: &Path, fs: &Writable) -> Value {
         "misses": cached.misses,
     });
     all
+}
+
+/// Why blocks are not stored as what differs.
+const fn no_deltas(why: NoDeltas) -> &'static str {
+    match why {
+        NoDeltas::Unwanted => "it was mounted with nodeltas",
+        NoDeltas::Older => "the volume is of before there were any (`esker upgrade`)",
+        NoDeltas::Codec => "they take zstd (`-o compress=zstd`)",
+    }
 }
 
 /// What was asked of a device, for machines.

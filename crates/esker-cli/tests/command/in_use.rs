@@ -1,7 +1,7 @@
 //! Volumes that are looked after while they are mounted: told of, scrubbed, checked, made larger, named.
 
-use std::fs;
-use std::io::Write as _;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -346,4 +346,50 @@ fn a_full_host_is_named_and_nothing_is_lost() {
         assert!(fs::read(format!("{mnt}/{name}")).expect("it reads") == content(number), "{name}");
     }
     succeeds(&["umount", &mnt]);
+}
+
+/// Bytes that were taken and then refused are their writers' business: whoever only reads hears nothing of it.
+#[test]
+fn who_reads_hears_nothing_of_what_was_refused() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["mnt"]);
+    let (volume, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
+    succeeds(&["mkfs", &volume, "--size", "16M"]);
+    succeeds(&["mount", &volume, &mnt]);
+    let path = format!("{mnt}/large");
+    let mut file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    let mut put = |piece| file.write_all(&noise(piece, 1 << 20)).and_then(|()| file.sync_data());
+    let refused = (0..64).find_map(|piece| put(piece).err()).expect("it is full some time");
+    assert_eq!(refused.kind(), ErrorKind::StorageFull);
+    // Up to behind the end, where the kernel asks how long the file is.
+    let read = fs::read(&path).expect("it reads");
+    assert!(read.len() >= 8 << 20 && read.starts_with(&noise(0, 1 << 20)));
+    drop(file);
+    // The kernel tells whoever syncs all of it as well, once.
+    let _ = run(&["umount", &mnt]).status.success() || run(&["umount", &mnt]).status.success();
+    succeeds(&["check", &volume]);
+}
+
+/// Where no block may be stored as what differs it is told why.
+#[test]
+fn why_there_are_no_deltas_is_told() {
+    if !can_mount() {
+        return;
+    }
+    let lab = Lab::new(&["mnt"]);
+    let (volume, mnt) = (lab.path("disk.vol"), lab.path("mnt"));
+    succeeds(&["mkfs", &volume, "--size", "16M"]);
+    for (options, why) in [
+        ("deltas", None),
+        ("nodeltas", Some("mounted with nodeltas")),
+        ("compress=lz4", Some("they take zstd")),
+    ] {
+        succeeds(&["mount", &volume, &mnt, "-o", options]);
+        let told = succeeds(&["stats", &mnt]);
+        assert_eq!(told.contains("now there are none"), why.is_some(), "{told}");
+        assert!(why.is_none_or(|why| told.contains(why)), "{told}");
+        succeeds(&["umount", &mnt]);
+    }
 }

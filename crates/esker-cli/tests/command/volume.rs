@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::lab::{Lab, fails, succeeds, told};
-use crate::common::{ESKER, can_mount};
+use crate::common::{ESKER, can_mount, noise};
 
 #[test]
 fn a_volume_is_made_with_what_was_asked_for() {
@@ -592,4 +592,25 @@ fn a_volume_whose_file_was_renamed_is_unmounted() {
     fs::write(format!("{mnt}/more"), "content").expect("written");
     fs::remove_file(&other).expect("removed");
     succeeds(&["umount", &mnt]);
+}
+
+/// Where a block lies is told as the device has it, and what lies there is that block.
+#[test]
+fn a_block_is_found_on_the_device() {
+    let lab = Lab::new(&["tree"]);
+    let disk = lab.path("disk.vol");
+    fs::write(lab.path("tree/g"), noise(1, 100_000)).expect("written");
+    succeeds(&["mkfs", &disk, "--size", "16M", "--from", &lab.path("tree")]);
+    let number = |text: &str, behind: &str| {
+        let rest = &text[text.rfind(behind).expect(behind) + behind.len()..];
+        let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..end].parse::<u64>().expect(rest)
+    };
+    let file = succeeds(&["dump", &disk, "/g"]);
+    let [slot, segment] = ["in block ", "of segment "].map(|behind| number(&file, behind));
+    let block = succeeds(&["dump", &disk, &format!("block:{segment}:{slot}")]);
+    let inside = number(&block, ", at ");
+    let place = number(&block, &format!(", at {inside}, "));
+    let there = succeeds(&["dump", &disk, &format!("at:{place}")]);
+    assert!(there.contains(&format!("0 bytes into block {slot} of segment {segment}")), "{there}");
 }

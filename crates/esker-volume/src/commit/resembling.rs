@@ -90,11 +90,34 @@ pub(super) fn encode(plain: &Plain, setting: Setting) -> Result<Coded<Vec<u8>>> 
     })
 }
 
+/// Why blocks are no deltas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoDeltas {
+    /// It was opened so.
+    Unwanted,
+    /// The volume is of before there were any.
+    Older,
+    /// What compresses blocks takes no base.
+    Codec,
+}
+
 impl<D: Device> Volume<D> {
     /// How well comparing goes, if new blocks may be deltas.
     fn likeness(&self) -> Option<&Likeness> {
-        let known = self.shape.incompatible & DELTAS != 0 && self.setting().codec.takes_base();
-        self.likeness.as_ref().filter(|_| known)
+        self.likeness.as_ref().filter(|_| self.no_deltas().is_none())
+    }
+
+    /// Why no block that is written now is a delta, if so.
+    pub fn no_deltas(&self) -> Option<NoDeltas> {
+        if self.likeness.is_none() {
+            Some(NoDeltas::Unwanted)
+        } else if self.shape.incompatible & DELTAS == 0 {
+            Some(NoDeltas::Older)
+        } else if !self.setting().codec.takes_base() {
+            Some(NoDeltas::Codec)
+        } else {
+            None
+        }
     }
 
     /// Plain bytes of blocks that may be deltas: what they hold of others no file may have any more. None where there
