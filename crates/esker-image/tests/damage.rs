@@ -4,10 +4,11 @@
 mod kit;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use esker::store::View as _;
 use esker::{Ino, Name};
-use esker_image::pack::{LEVELS, Options, Sharing};
+use esker_image::pack::{Category, LEVELS, Options, Sharing};
 use esker_image::{Depth, Thing, verify};
 use esker_stone::limits::UNIT_LEN;
 use esker_stone::rows::extents::BlockName;
@@ -15,9 +16,12 @@ use esker_stone::superblock::DATA;
 use esker_stone::{Codec, ReadAt, Superblock};
 
 use kit::{
-    all_kinds, chance, noise, nothing_wrong, open, open_with, options, pack, pack_files, pack_long,
-    pack_sounds, pack_streams, picture,
+    all_kinds, chance, few_kinds, noise, nothing_wrong, open, open_with, options, pack, pack_files,
+    pack_long, pack_samples, pack_sounds, pack_streams, picture, rows,
 };
+
+/// What lies before the blocks.
+const SUPERBLOCK_LEN: usize = 512;
 
 /// An image with bytes changed in place.
 struct Changed {
@@ -76,24 +80,36 @@ fn every_single_bit_flip_of_a_small_image_gives_right_bytes_or_an_error() {
 
 #[test]
 fn a_flip_at_any_level_gives_right_bytes_of_every_kind_or_an_error() {
-    const FLIPS: usize = 24;
+    const FLIPS: usize = 8;
     let files = all_kinds();
-    let mut harmed = 0;
     for level in 0..LEVELS {
-        let all = files.iter().map(|(name, bytes)| (&name[..], &bytes[..]));
-        let image = Arc::new(pack_files(Options::level(level, 2, 4 << 30), all));
-        let right = picture(&open(image.to_vec()).unwrap()).unwrap();
-        for flip in 0..FLIPS {
-            let at = (2 * flip + 1) * image.len() / (2 * FLIPS);
-            let source = Box::new(Changed { image: Arc::clone(&image), at, xor: 1 << (flip % 8) });
-            let Ok(opened) = open_with(source, 8 << 20) else { continue };
-            let Ok(seen) = picture(&opened) else { continue };
+        let image = Arc::new(pack_samples(Options::level(level, 2, 4 << 30), &files));
+        let opened = open(image.to_vec()).unwrap();
+        let right = picture(&opened).unwrap();
+        // Nothing is wrong; whether anything is lost.
+        let is_harmed = |at: usize, bit: usize| {
+            let source = Changed { image: Arc::clone(&image), at, xor: 1 << (bit % 8) };
+            let Ok(opened) = open_with(Box::new(source), 8 << 20) else { return true };
+            let Ok(seen) = picture(&opened) else { return true };
             nothing_wrong(&seen, &right).unwrap_or_else(|why| panic!("{level}, byte {at}: {why}"));
-            harmed += usize::from(seen != right);
+            seen != right
+        };
+        let anywhere = (0..FLIPS).map(|flip| ((2 * flip + 1) * image.len() / (2 * FLIPS), flip));
+        let harmed = anywhere.filter(|&(at, flip)| is_harmed(at, flip)).count();
+        // Nearly all of it is bytes of files.
+        assert!(harmed > FLIPS / 2, "level {level}: {harmed}");
+        // What is in few blocks is hit too: in the first and in the last block of each category.
+        let rows = rows(&opened);
+        for category in 0..Category::NAMES.len() {
+            let mut own = rows.iter().filter(|row| row.category as usize == category);
+            let ends = [own.next(), own.next_back()];
+            for (row, part) in ends.into_iter().zip([3, 4]) {
+                let Some(row) = row else { continue };
+                let at = SUPERBLOCK_LEN + row.at as usize + row.stored as usize * part / 5;
+                assert!(is_harmed(at, category), "level {level}: {row:?}");
+            }
         }
     }
-    // Nearly all of it is bytes of files.
-    assert!(harmed > LEVELS * FLIPS / 2, "{harmed} flips had to be found");
 }
 
 #[test]
@@ -111,16 +127,23 @@ fn every_flip_is_found_by_check() {
 
 #[test]
 fn an_image_cut_short_anywhere_is_refused() {
-    let image = pack(options(Codec::Zstd, 1), false);
-    for len in 0..image.len() {
-        let error = open(image[..len].to_vec()).map(drop).unwrap_err();
-        assert!(matches!(error, esker_stone::Error::Damaged(_)), "{len}: {error}");
+    // Behind the blocks of a larger one everything is cut, and of them here and there.
+    let files = few_kinds();
+    let at_level = |level| (pack_samples(Options::level(level, 1, 4 << 30), &files), 211);
+    let images = (0..LEVELS).map(at_level).chain([(pack(options(Codec::Zstd, 1), false), 1)]);
+    for (number, (image, step)) in images.enumerate() {
+        let block = Superblock::parse(&image[..SUPERBLOCK_LEN]).unwrap();
+        let tables = SUPERBLOCK_LEN + block.data_len as usize;
+        for len in (0..tables).step_by(step).chain(tables..image.len()) {
+            let error = open(image[..len].to_vec()).map(drop).unwrap_err();
+            let damaged = matches!(error, esker_stone::Error::Damaged(_));
+            assert!(damaged, "image {number}, {len}: {error}");
+        }
     }
 }
 
 #[test]
 fn what_is_stored_as_it_is_is_read_unit_by_unit() {
-    const SUPERBLOCK_LEN: usize = 512;
     let plain = chance(5 * UNIT_LEN + 4321);
     let options = Options::level(3, 1, 1 << 30);
     let image = Arc::new(pack_files(options, [("packed", &plain[..])]));
@@ -291,7 +314,7 @@ fn damage_everywhere_never_makes_anything_up() {
 /// A device that fails at one question.
 struct Failing {
     image: Arc<Vec<u8>>,
-    left: std::sync::atomic::AtomicUsize,
+    left: Arc<AtomicUsize>,
 }
 
 impl ReadAt for Failing {
@@ -300,29 +323,49 @@ impl ReadAt for Failing {
     }
 
     fn read_at(&self, at: u64, target: &mut [u8]) -> esker_stone::Result<()> {
-        if self.left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 0 {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 0 {
             return Err(esker_stone::Error::Io(std::io::ErrorKind::Other, Some(5)));
         }
         self.image.read_at(at, target)
     }
 }
 
+/// Lets each read fail, one at a time; how many there are.
+fn fail_each_read(image: Vec<u8>) -> usize {
+    let image = Arc::new(image);
+    let right = picture(&open(image.to_vec()).unwrap()).unwrap();
+    let mut fail = 0;
+    loop {
+        let left = Arc::new(AtomicUsize::new(fail));
+        let source = Failing { image: Arc::clone(&image), left: Arc::clone(&left) };
+        if let Ok(opened) = open_with(Box::new(source), 1 << 20) {
+            let seen = picture(&opened);
+            if let Ok(seen) = &seen {
+                nothing_wrong(seen, &right).unwrap();
+            }
+            // It counts on below nothing.
+            if left.load(Ordering::Relaxed) <= fail {
+                assert!(seen.unwrap() == right);
+                return fail;
+            }
+            // What failed once is not kept as a failure.
+            assert!(picture(&opened).unwrap() == right, "read {fail}");
+        }
+        fail += 1;
+    }
+}
+
 #[test]
 fn every_failing_read_is_an_error_once_and_nothing_later() {
-    let image = Arc::new(pack(options(Codec::Zstd, 1), false));
-    let right = picture(&open(image.to_vec()).unwrap()).unwrap();
-    for fail in 0.. {
-        let left = std::sync::atomic::AtomicUsize::new(fail);
-        let source = Failing { image: Arc::clone(&image), left };
-        let Ok(opened) = open_with(Box::new(source), 1 << 20) else { continue };
-        let seen = picture(&opened);
-        if let Ok(seen) = &seen {
-            nothing_wrong(seen, &right).unwrap();
-        }
-        // What failed once is not kept as a failure.
-        assert!(picture(&opened).unwrap() == right, "read {fail}");
-        if seen.is_ok_and(|seen| seen == right) && fail > 100 {
-            break;
-        }
+    let files = few_kinds();
+    let at_level = |level| {
+        let small =
+            Options { block_len: 16 << 10, page_len: 512, ..Options::level(level, 1, 4 << 30) };
+        pack_samples(small, &files)
+    };
+    let images = (0..LEVELS).map(at_level).chain([pack(options(Codec::Zstd, 1), false)]);
+    for (number, image) in images.enumerate() {
+        let reads = fail_each_read(image);
+        assert!(reads > 10, "image {number}: {reads}");
     }
 }

@@ -7,7 +7,6 @@
 mod kit;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use esker::store::{Flow, View as _};
@@ -23,7 +22,7 @@ use esker_stone::rows::xattrs::{Xattr, Xattrs};
 use esker_stone::superblock::DATA;
 use esker_stone::{Codec, Setting, Superblock, Transform};
 
-use kit::dice::{Dice, memory, number};
+use kit::dice::{Dice, Watch, memory, number};
 use kit::parts::{Parts, WRITING, put_together, put_together_with, take_apart};
 use kit::{
     Picture, open, open_with, options, pack, pack_changed, pack_jpegs, pack_programs, pack_sounds,
@@ -35,8 +34,6 @@ use kit::{
 const MEMORY_MAX: u64 = 700 << 20;
 /// More work than this, and one image hangs; how long it takes depends on who else is at work.
 const WORK_MAX: Duration = Duration::from_secs(20);
-/// After so long without an end somebody waits for himself.
-const WAIT_MAX: Duration = Duration::from_secs(600);
 
 fn change_inode(inode: &mut Inode, dice: &mut Dice) {
     let attr = &mut inode.attr;
@@ -368,29 +365,14 @@ fn sources() -> Vec<Parts> {
     all
 }
 
-/// Ends everything, and tells the seed, when one image takes no end.
-fn keep_watch(now: Arc<Mutex<(u64, Instant)>>) {
-    std::thread::spawn(move || {
-        loop {
-            std::thread::sleep(Duration::from_secs(1));
-            let (seed, since) = *now.lock().unwrap();
-            if since.elapsed() > WAIT_MAX {
-                eprintln!("seed {seed:#x}: it waits for ever");
-                std::process::exit(101);
-            }
-        }
-    });
-}
-
 fn fuzz(seed: u64, time: Duration) -> u32 {
     let sources = sources();
     let (mut dice, begun, mut runs) = (Dice(seed), Instant::now(), 0);
     let mut slowest = Duration::ZERO;
-    let now = Arc::new(Mutex::new((seed, begun)));
-    keep_watch(Arc::clone(&now));
+    let watch = Watch::new(seed);
     while begun.elapsed() < time {
         let before = dice.0;
-        *now.lock().unwrap() = (before, Instant::now());
+        watch.next(before);
         // The last is large, and takes its time.
         let large = dice.below(60) == 0;
         let number = if large { sources.len() - 1 } else { dice.below(sources.len() - 1) };

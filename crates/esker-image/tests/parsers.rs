@@ -1,26 +1,31 @@
 //! Hostile files, packed: whatever files of gzip, zip, PNG, JPEG, packs of git, sound and programs say of themselves,
-//! packing them ends, takes no more memory than it may, and the image gives back what was packed, byte by byte.
+//! packing them ends, takes no more memory than it may, and the image gives back what was packed, byte by byte; with
+//! small blocks, and with what the levels take that unpack and predict.
 //!
-//! `ESKER_CASES` says how many images (200), `ESKER_SEED` with which to begin: a failure tells its own.
+//! `ESKER_FUZZ_SECONDS` says for how long (200 images), `ESKER_FUZZ_SEED` with which to begin: a failure tells its own.
 
 mod kit;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
-use esker::store::View as _;
-use esker::{Ino, Name};
-use esker_image::pack::Options;
+use esker_image::pack::{LEVELS, Options};
 use esker_image::{Depth, Image, verify};
 use esker_stone::Codec;
-use esker_stone::rows::extents::Piece;
 
-use kit::dice::{Dice, memory, number};
+use kit::dice::{Dice, Watch, forget_memory, memory, number};
 use kit::{
-    ENCODERS, JPEGS, MACHINES, PICTURES, STREAMS, open, options, pack_files, picture, program, wave,
+    ENCODERS, JPEGS, MACHINES, PICTURES, STREAMS, bytes_in, git, mach, open, options, pack_files,
+    pe, picture, program, sound, wave,
 };
 
-/// Files of some hundred KiB, whose streams may have 48 MiB of text: more than this at any time is too much.
-const MEMORY_MAX: u64 = 400 << 20;
+/// Files of some hundred KiB, whose streams may have 48 MiB of text: more than this at any time is too much, beside
+/// what the settings need at least.
+const MEMORY_MAX: u64 = 250 << 20;
+/// The first level that unpacks anything.
+const UNPACKS: usize = 5;
+/// Images, if nobody says for how long.
+const RUNS: usize = 200;
 
 /// A stream of zeros: so many blocks of the longest matches.
 fn zeros(blocks: usize, matches: usize) -> Vec<u8> {
@@ -49,65 +54,13 @@ fn gzip(stream: &[u8], behind: usize) -> Vec<u8> {
     [&head[..], stream, &vec![0xa5; behind]].concat()
 }
 
-/// A pack of git: the streams of files of gzip, each as an object.
-fn git(files: &[&[u8]]) -> Vec<u8> {
-    let mut pack = b"PACK\0\0\0\x02\0\0\0\x05".to_vec();
-    let heads: [&[u8]; 3] = [b"\xb0\x64", b"\xe0\x64\x81\x02", b"\xf0\x64twenty bytes of name"];
-    for (file, head) in files.iter().zip(heads.iter().cycle()) {
-        pack.extend(*head);
-        pack.extend(b"\x78\x9c");
-        pack.extend(&file[10..file.len() - 8]);
-        pack.extend(b"adle");
-    }
-    pack.extend([0x5a; 20]);
-    pack
-}
-
-/// The sound of a WAVE file as AIFF.
-fn aiff(wave: &[u8]) -> Vec<u8> {
-    let samples = &wave[44..];
-    let mut bytes =
-        b"FORM\0\0\0\0AIFFCOMM\0\0\0\x12\0\x01\0\0\0\0\0\x10\x40\x0e\xac\x44......".to_vec();
-    bytes.extend(b"SSND");
-    bytes.extend((samples.len() as u32 + 8).to_be_bytes());
-    bytes.extend([0; 8]);
-    bytes.extend(samples.chunks_exact(2).flat_map(|two| [two[1], two[0]]));
-    bytes
-}
-
-/// Bytes with numbers of 4 bytes at places.
-fn with(mut bytes: Vec<u8>, numbers: &[(usize, u32)]) -> Vec<u8> {
-    for &(at, number) in numbers {
-        bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
-    }
-    bytes
-}
-
-/// A program of ELF as one of PE.
-fn pe(program: &[u8]) -> Vec<u8> {
-    let bytes = [&b"MZ"[..], &[0; 4094], &program[4096..]].concat();
-    let len = program.len() as u32 - 9096;
-    let head = [(0x3c, 128), (128, 0x4550), (132, 0x1_5064), (168 + 16, len), (168 + 20, 4096)];
-    with(with(bytes, &head), &[(148, 16), (168 + 36, 0x6000_0020)])
-}
-
-/// And as one of Mach-O.
-fn mach(program: &[u8]) -> Vec<u8> {
-    let bytes = [&[0; 4096], &program[4096..]].concat();
-    let len = program.len() as u32 - 9096;
-    let head = [(0, 0xfeed_facf), (4, 0x0100_000c), (16, 1), (32, 0x19), (36, 152), (32 + 64, 1)];
-    let section = [(104 + 40, len), (104 + 48, 4096), (104 + 64, 0x8000_0400)];
-    with(with(bytes, &head), &section)
-}
-
 /// Sound ones of all kinds, and some that are right and do not mean well.
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> =
         STREAMS.iter().chain(&ENCODERS).chain(&PICTURES).map(|(_, bytes)| bytes.to_vec()).collect();
     let (long, short) = (STREAMS[0].1, STREAMS[1].1);
     seeds.push(git(&[short, long, short]));
-    let (one, two) = (wave(1, 9000), wave(2, 6000));
-    seeds.extend([aiff(&one), one, two]);
+    seeds.extend([sound(2, 1, true, 9000), wave(1, 9000), wave(2, 6000)]);
     // Sixteen million zeros: more than such a file may have, as many as it may, and one block that is too long.
     seeds.extend([gzip(&zeros(40, 1500), 8), gzip(&zeros(40, 1500), 300_000)]);
     seeds.push(gzip(&zeros(1, 3000), 300_000));
@@ -138,14 +91,28 @@ fn hostile(seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-/// Packs files, and reads them again.
-fn pack_and_read(files: &[Vec<u8>], sharing: bool) -> Image {
-    let names: Vec<String> = (0..files.len()).map(|number| number.to_string()).collect();
-    let named = names.iter().map(String::as_str).zip(files.iter().map(Vec::as_slice));
+/// Small blocks that are quick to compress, on bases or not.
+fn small(sharing: bool) -> Options {
     let usual = options(Codec::Zstd, 1);
     // Code is told from other bytes where blocks share nothing.
-    let sharing = usual.sharing.filter(|_| sharing);
-    let image = open(pack_files(Options { sharing, ..usual }, named)).unwrap();
+    Options { sharing: usual.sharing.filter(|_| sharing), ..usual }
+}
+
+/// Such settings, or those of a level; the last levels take their time.
+fn settings(dice: &mut Dice) -> Options {
+    match dice.below(12) {
+        0..3 => small(true),
+        3..6 => small(false),
+        6..11 => Options::level(UNPACKS + dice.below(3), 2, 4 << 30),
+        _ => Options::level(UNPACKS + dice.below(LEVELS - UNPACKS), 2, 4 << 30),
+    }
+}
+
+/// Packs files, and reads them again.
+fn pack_and_read(files: &[Vec<u8>], options: Options) -> Image {
+    let names: Vec<String> = (0..files.len()).map(|number| number.to_string()).collect();
+    let named = names.iter().map(String::as_str).zip(files.iter().map(Vec::as_slice));
+    let image = open(pack_files(options, named)).unwrap();
     let seen = picture(&image).unwrap();
     for (name, bytes) in names.iter().zip(files) {
         let own = seen[format!("/{name}").as_bytes()].as_ref().unwrap();
@@ -156,19 +123,12 @@ fn pack_and_read(files: &[Vec<u8>], sharing: bool) -> Image {
     image
 }
 
-/// How many bytes of the first file are made by recipes.
-fn made(image: &Image, len: usize) -> u64 {
-    let ino = image.entry(Ino::ROOT, Name::parse(b"0").unwrap()).unwrap().ino;
-    let places = image.places(ino, len as u64, 0, len as u64).unwrap().unwrap();
-    let made = |piece: &&Piece| image.block_row(piece.place.unwrap().block).unwrap().recipe > 0;
-    places.iter().filter(made).map(|piece| piece.len).sum()
-}
-
 #[test]
 fn what_is_sound_is_unpacked() {
     let seeds = seeds();
     for (number, seed) in seeds.iter().enumerate() {
-        let made = made(&pack_and_read(std::slice::from_ref(seed), true), seed.len());
+        let image = pack_and_read(std::slice::from_ref(seed), small(true));
+        let made = bytes_in(&image, "0", |row| row.recipe > 0);
         // Files with streams come first, then sound.
         match number {
             0..=9 => assert!(made > seed.len() as u64 / 4, "{made} of number {number}"),
@@ -182,29 +142,31 @@ fn what_is_sound_is_unpacked() {
 fn programs_of_all_kinds_are_known() {
     let seeds = seeds();
     for (number, seed) in seeds[seeds.len() - MACHINES.len() - 2..].iter().enumerate() {
-        let image = pack_and_read(std::slice::from_ref(seed), false);
-        let ino = image.entry(Ino::ROOT, Name::parse(b"0").unwrap()).unwrap().ino;
-        let len = seed.len() as u64;
-        let places = image.places(ino, len, 0, len).unwrap().unwrap();
-        let row = |piece: &Piece| image.block_row(piece.place.unwrap().block).unwrap();
-        let code = places.iter().filter(|piece| row(piece).transform.is_of_code());
-        let code: u64 = code.map(|piece| piece.len).sum();
-        assert_eq!(code, len - 9096, "program {number}");
+        let image = pack_and_read(std::slice::from_ref(seed), small(false));
+        let code = bytes_in(&image, "0", |row| row.transform.is_of_code());
+        assert_eq!(code, seed.len() as u64 - 9096, "program {number}");
     }
 }
 
 #[test]
 fn hostile_files_are_stored_as_they_are() {
     let seeds = seeds();
-    let cases = number("ESKER_CASES").unwrap_or(200);
-    let mut dice = Dice(number("ESKER_SEED").unwrap_or(0x5eed_0005));
-    for _ in 0..cases {
+    let time = number("ESKER_FUZZ_SECONDS").map(Duration::from_secs);
+    let mut dice = Dice(number("ESKER_FUZZ_SEED").unwrap_or(0x5eed_0005));
+    let (watch, begun, mut runs, mut most) = (Watch::new(dice.0), Instant::now(), 0, 0);
+    while runs == 0 || time.map_or(runs < RUNS, |time| begun.elapsed() < time) {
         let seed = dice.0;
+        let again = format!("ESKER_FUZZ_SEED={seed:#x} ESKER_FUZZ_SECONDS=0");
+        watch.next(seed);
+        forget_memory();
+        let options = settings(&mut dice);
         let files: Vec<_> = (0..=dice.below(3)).map(|_| hostile(&seeds, &mut dice)).collect();
-        let sharing = dice.below(2) == 0;
-        let done = catch_unwind(AssertUnwindSafe(|| drop(pack_and_read(&files, sharing))));
-        assert!(done.is_ok(), "ESKER_SEED={seed:#x} ESKER_CASES=1");
-        assert!(memory() < MEMORY_MAX, "ESKER_SEED={seed:#x}: {} bytes of memory", memory());
+        let allowed = MEMORY_MAX + options.memory_least();
+        let done = catch_unwind(AssertUnwindSafe(|| drop(pack_and_read(&files, options))));
+        assert!(done.is_ok(), "{again}");
+        let taken = memory();
+        assert!(taken < allowed, "{again}: {taken} bytes of memory");
+        (runs, most) = (runs + 1, most.max(taken));
     }
-    eprintln!("{cases} images, {} MiB at most, last state {:#x}", memory() >> 20, dice.0);
+    eprintln!("{runs} images, {} MiB at most, last state {:#x}", most >> 20, dice.0);
 }

@@ -7,20 +7,14 @@ use esker::store::View as _;
 use esker::{Ino, Name};
 use esker_image::pack::Options;
 use esker_image::{Depth, Image, verify};
-use esker_stone::rows::blocks::BlockRow;
-use esker_stone::rows::extents::{BlockName, Piece};
-use esker_stone::superblock::{BRANCHES, DATA};
+use esker_stone::rows::extents::Piece;
+use esker_stone::superblock::BRANCHES;
 use esker_stone::{Codec, Error, Superblock, Transform, Unsupported};
 
-use kit::{MACHINES, open, options, pack, pack_programs, programs};
+use kit::{MACHINES, open, options, pack, pack_programs, programs, rows};
 
 /// Calls of the programs here: code of more than a block.
 const CALLS: u32 = 12_000;
-
-fn rows(image: &Image) -> Vec<BlockRow> {
-    let slots = 0..image.root().indexes[0].1.entries as u32;
-    slots.map(|slot| image.block_row(BlockName { segment: DATA, slot }).unwrap()).collect()
-}
 
 fn ino(image: &Image, name: &str) -> Ino {
     image.entry(Ino::ROOT, Name::parse(name.as_bytes()).unwrap()).unwrap().ino

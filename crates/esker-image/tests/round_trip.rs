@@ -8,13 +8,16 @@ use esker::store::View as _;
 use esker::{Error, Ino, Kind, Name, XattrName};
 use esker_image::pack::{Guide, LEVELS, Meta, Options, Packer, Sharing, copy, copy_adopted};
 use esker_image::{Cache, Depth, Image, verify};
+use esker_stone::rows::blocks::BlockRow;
 use esker_stone::rows::extents::Piece;
 use esker_stone::superblock::ENCODERS as ENCODED;
 use esker_stone::{Codec, Start, Superblock};
 
+use kit::dice::Dice;
 use kit::{
-    ENCODERS, PICTURES, STREAMS, all_kinds, open, open_with, options, pack, pack_and_tell,
-    pack_files, pack_sounds, pack_streams, pack_versions, picture, shared,
+    ENCODERS, JPEGS, MACHINES, PICTURES, STREAMS, Sample, all_kinds, bytes_in, few_kinds, git,
+    is_treated, mach, open, open_with, options, pack, pack_and_tell, pack_files, pack_samples,
+    pack_sounds, pack_streams, pack_versions, pe, picture, program, shared, sound,
 };
 
 #[test]
@@ -64,21 +67,23 @@ fn the_same_bytes_for_any_number_of_threads_and_any_memory() {
 
 #[test]
 fn every_level_packs_every_kind_the_same_with_any_threads() {
-    let files = all_kinds();
-    for level in 0..LEVELS {
-        let pack = |threads, memory| {
-            let all = files.iter().map(|(name, bytes)| (&name[..], &bytes[..]));
-            pack_files(Options::level(level, threads, memory), all)
-        };
+    // The few are those of other tests here.
+    for (level, files) in (0..LEVELS).flat_map(|level| [(level, all_kinds()), (level, few_kinds())])
+    {
+        let pack = |threads, memory| pack_samples(Options::level(level, threads, memory), &files);
         let one = pack(1, 4 << 30);
         assert!(one == pack(3, 16 << 30), "level {level}");
         let image = open(one).unwrap();
         assert_eq!(verify(&image, Depth::Plain, &mut |_| {}).findings, [], "level {level}");
-        for (name, plain) in &files {
+        for Sample { name, bytes, category, levels } in &files {
             let ino = image.entry(Ino::ROOT, Name::parse(name.as_bytes()).unwrap()).unwrap().ino;
-            let mut found = vec![0; plain.len()];
+            let mut found = vec![0; bytes.len()];
             let len = image.read(ino, 0, &mut found).unwrap();
-            assert!(len == plain.len() && found == *plain, "level {level}: {name}");
+            assert!(len == bytes.len() && found == *bytes, "level {level}: {name}");
+            // Where the level tells it from others, that was done.
+            let treated = |row: &BlockRow| row.category == *category && is_treated(row);
+            let much = bytes_in(&image, name, treated) * 4 > bytes.len() as u64;
+            assert!(*category == 0 || much == levels.contains(&level), "level {level}: {name}");
         }
     }
 }
@@ -169,40 +174,6 @@ fn categories_part_ways_and_come_out_as_they_went_in() {
     let mut found: Vec<_> = rows.map(|row| (row.category, row.codec)).collect();
     found.sort_by_key(|row| row.0);
     assert_eq!(found, [(0, Codec::Zstd), (1, Codec::None), (2, Codec::Pcm), (3, Codec::Pcm)]);
-}
-
-/// Sound of a shape as a file of its kind, with something behind it.
-fn sound(width: u8, channels: u8, upper_first: bool, moments: usize) -> Vec<u8> {
-    let mut bytes = match upper_first {
-        true => b"FORM\0\0\0\0AIFFCOMM\0\0\0\x12\0".to_vec(),
-        false => b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0".to_vec(),
-    };
-    let len = moments as u32 * u32::from(width) * u32::from(channels);
-    if upper_first {
-        bytes.extend([channels, 0, 0, 0, 0, 0, width * 8]);
-        bytes.extend([0; 10]);
-        bytes.extend(b"SSND");
-        bytes.extend((len + 8).to_be_bytes());
-        bytes.extend([0; 8]);
-    } else {
-        bytes.extend([channels, 0, 0x40, 0x1f, 0, 0, 0x80, 0x3e, 0, 0, 2, 0, width * 8, 0]);
-        bytes.extend(b"data");
-        bytes.extend(len.to_le_bytes());
-    }
-    let mut state = 1u32;
-    for at in 0..moments * usize::from(channels) {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let noise = i64::from(state) >> if width > 1 { 40 - 8 * width } else { 29 };
-        let place = (at % 347) as i64 - 173;
-        let sample = ((place * place * 5) << (8 * width) >> 19) + noise;
-        let mut own = sample.to_le_bytes()[..width.into()].to_vec();
-        if upper_first {
-            own.reverse();
-        }
-        bytes.extend(own);
-    }
-    bytes.extend(b"LIST and what stands in it");
-    bytes
 }
 
 #[test]
@@ -399,45 +370,49 @@ fn pictures_are_stored_as_their_text_and_made_again() {
     }
 }
 
-#[test]
-fn damaged_files_of_every_kind_come_out_as_they_went_in() {
+/// Files of every kind with changes, mostly in their heads, where lengths and formats stand.
+fn damaged_files() -> Vec<(String, Vec<u8>)> {
     let sounds = [sound(2, 2, false, 3000), sound(3, 1, true, 2000), sound(1, 3, false, 2000)];
-    let streams = STREAMS.iter().chain(&PICTURES).map(|(_, bytes)| bytes.to_vec());
-    let whole: Vec<Vec<u8>> = sounds.into_iter().chain(streams).collect();
-    let mut state = 11u64;
-    let mut below = |count: usize| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % count.max(1)
-    };
+    let code = MACHINES.map(|(_, machine, transform)| program(machine, transform, 0, 500));
+    let packed = [git(&[STREAMS[1].1, STREAMS[1].1]), pe(&code[4]), mach(&code[3])];
+    let others = STREAMS.iter().chain(&PICTURES).chain(&JPEGS).map(|(_, bytes)| bytes.to_vec());
+    let whole: Vec<_> = sounds.into_iter().chain(code).chain(packed).chain(others).collect();
+    let mut dice = Dice(11);
     let mut files = Vec::new();
     for number in 0..240 {
         let mut bytes = whole[number % whole.len()].clone();
-        // Mostly heads, where lengths and formats stand.
-        for _ in 0..=below(4) {
-            let reach = if below(3) > 0 { 90 } else { bytes.len() };
-            let at = below(reach.min(bytes.len()));
-            match below(5) {
+        for _ in 0..=dice.below(4) {
+            let reach = if dice.below(3) > 0 { 160 } else { bytes.len() };
+            let at = dice.below(reach.min(bytes.len()));
+            match dice.below(5) {
                 _ if bytes.is_empty() => {}
-                0 => bytes[at] ^= 1 << below(8),
-                1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][below(5)],
+                0 => bytes[at] ^= 1 << dice.below(8),
+                1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][dice.below(5)],
                 2 => bytes.truncate(at.max(3)),
-                3 => drop(bytes.splice(at..at, (0..below(9)).map(|byte| byte as u8))),
-                _ => drop(bytes.drain(at..(at + below(70)).min(bytes.len()))),
+                3 => drop(bytes.splice(at..at, (0..dice.below(9)).map(|byte| byte as u8))),
+                _ => drop(bytes.drain(at..(at + dice.below(70)).min(bytes.len()))),
             }
         }
         files.push((format!("{number:03}"), bytes));
     }
+    files
+}
+
+#[test]
+fn damaged_files_of_every_kind_come_out_as_they_went_in() {
+    let files = damaged_files();
     let all = || files.iter().map(|(name, bytes)| (&name[..], &bytes[..]));
-    let image = open(pack_files(options(Codec::Zstd, 3), all())).unwrap();
-    assert_eq!(verify(&image, Depth::Plain, &mut |_| {}).findings, []);
-    let right = open(pack_files(options(Codec::None, 0), all())).unwrap();
-    assert!(picture(&image).unwrap() == picture(&right).unwrap());
-    for (name, plain) in &files {
-        let ino = image.entry(Ino::ROOT, Name::parse(name.as_bytes()).unwrap()).unwrap().ino;
-        let mut found = vec![0; plain.len()];
-        assert_eq!(image.read(ino, 0, &mut found), Ok(plain.len()));
-        assert!(found == *plain, "{name}");
+    let small = Options { sharing: None, ..options(Codec::Zstd, 3) };
+    let levels = (0..LEVELS).map(|level| Options::level(level, 2, 4 << 30));
+    for options in levels.chain([options(Codec::Zstd, 3), small]) {
+        let image = open(pack_files(options.clone(), all())).unwrap();
+        assert_eq!(verify(&image, Depth::Plain, &mut |_| {}).findings, [], "{options:?}");
+        for (name, plain) in &files {
+            let ino = image.entry(Ino::ROOT, Name::parse(name.as_bytes()).unwrap()).unwrap().ino;
+            let mut found = vec![0; plain.len() + 1];
+            assert_eq!(image.read(ino, 0, &mut found), Ok(plain.len()), "{name}: {options:?}");
+            assert!(found[..plain.len()] == *plain, "{name}: {options:?}");
+        }
     }
 }
 

@@ -3,14 +3,15 @@
 mod kit;
 
 use std::io::{self, Cursor as Output};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use esker::Kind;
-use esker_image::pack::{Error, Incoming, Meta, NodeId, Options, Packer, Result, Scratch};
+use esker_image::pack::{Error, Incoming, LEVELS, Meta, NodeId, Options, Packer, Result, Scratch};
 use esker_stone::{Codec, ReadAt};
 
-use kit::{noise, options};
+use kit::{Sample, few_kinds, noise, options};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +100,8 @@ impl Scratch for Lying {
     }
 }
 
-/// A tree of which more must be remembered than is kept in memory: long names, and bytes that come again.
+/// A tree of which more must be remembered than is kept in memory: long names, and bytes that come again; and files of
+/// every kind.
 fn pack(options: &Options, script: &Arc<Script>) -> Result<Vec<u8>> {
     let scratch = || -> io::Result<Box<dyn Scratch>> {
         Ok(Box::new(Lying { bytes: Mutex::default(), script: Arc::clone(script) }))
@@ -126,44 +128,60 @@ fn fill(packer: &mut Packer<Output<Vec<u8>>>) -> Result<()> {
         let node = packer.make(NodeId::ROOT, name.as_bytes(), Meta::new(Kind::File, 0o644))?;
         if number % 500 == 0 {
             let mut file = Incoming::default();
-            packer.data(&mut file, &noise(number as u64 + 9, 30_000))?;
+            packer.data(&mut file, &noise(number as u64 + 9, 10_000))?;
             packer.data(&mut file, &bytes[number * 5..][..50_000])?;
             packer.end(node, file)?;
         }
     }
+    for Sample { name, bytes, .. } in few_kinds() {
+        let node = packer.make(NodeId::ROOT, name.as_bytes(), Meta::new(Kind::File, 0o644))?;
+        let mut file = Incoming::default();
+        packer.data(&mut file, &bytes)?;
+        packer.end(node, file)?;
+    }
     Ok(())
+}
+
+/// Spoils writes and reads at places in fifths of all, in every way; what comes of it is right, or refused: how often.
+fn spoil(options: &Options, places: Range<u64>) -> usize {
+    let sound = Script::new(Fault::Failing, u64::MAX, u64::MAX);
+    let right = pack(options, &sound).unwrap();
+    let (writes, reads) = sound.counts();
+    assert!(writes > 100 && reads > 300, "{writes} and {reads}");
+    let mut refused = 0;
+    for fault in [Fault::Failing, Fault::Flipped, Fault::Elsewhere, Fault::Short] {
+        for place in places.clone() {
+            let at = |count: u64| count * place / 5 + place;
+            for (write, read) in [(at(writes), u64::MAX), (u64::MAX, at(reads))] {
+                match pack(options, &Script::new(fault, write, read)) {
+                    Ok(found) => assert!(found == right, "{fault:?} {write} {read}"),
+                    Err(Error::Output(error)) => {
+                        assert_eq!(error.raw_os_error(), Some(NO_ROOM));
+                        assert_eq!(fault, Fault::Failing);
+                        refused += 1;
+                    }
+                    Err(Error::Scratch) => {
+                        assert_ne!(fault, Fault::Failing);
+                        refused += 1;
+                    }
+                    Err(error) => panic!("{fault:?} {write} {read}: {error}"),
+                }
+            }
+        }
+    }
+    refused
 }
 
 #[test]
 fn a_scratch_file_that_fails_or_lies_spoils_no_image() {
-    for codec in [Codec::Lz4, Codec::Zstd] {
-        let options = Options { alike: codec == Codec::Zstd, ..options(codec, 1) };
-        let sound = Script::new(Fault::Failing, u64::MAX, u64::MAX);
-        let right = pack(&options, &sound).unwrap();
-        let (writes, reads) = sound.counts();
-        assert!(writes > 100 && reads > 300, "{writes} and {reads}");
-        let mut refused = 0;
-        for fault in [Fault::Failing, Fault::Flipped, Fault::Elsewhere, Fault::Short] {
-            for part in 0..5 {
-                let at = |count: u64| count * part / 5 + part;
-                for (write, read) in [(at(writes), u64::MAX), (u64::MAX, at(reads))] {
-                    match pack(&options, &Script::new(fault, write, read)) {
-                        Ok(found) => assert!(found == right, "{fault:?} {write} {read}"),
-                        Err(Error::Output(error)) => {
-                            assert_eq!(error.raw_os_error(), Some(NO_ROOM));
-                            assert_eq!(fault, Fault::Failing);
-                            refused += 1;
-                        }
-                        Err(Error::Scratch) => {
-                            assert_ne!(fault, Fault::Failing);
-                            refused += 1;
-                        }
-                        Err(error) => panic!("{fault:?} {write} {read}: {error}"),
-                    }
-                }
-            }
-        }
-        // What was spoiled is not always wanted again.
+    // What was spoiled is not always wanted again.
+    for options in [Options { alike: false, ..options(Codec::Lz4, 1) }, options(Codec::Zstd, 1)] {
+        let refused = spoil(&options, 0..5);
         assert!(refused > 20, "{refused}");
+    }
+    for level in 0..LEVELS {
+        let place = level as u64 % 5;
+        let refused = spoil(&Options::level(level, 2, 4 << 30), place..place + 1);
+        assert!(refused > 2, "level {level}: {refused}");
     }
 }

@@ -11,15 +11,10 @@ use esker_stone::rows::extents::BlockName;
 use esker_stone::superblock::{DATA, WORDS};
 use esker_stone::{Codec, Superblock};
 
-use kit::{STREAMS, open, options, pack_files, pack_texts, texts};
+use kit::{STREAMS, open, options, pack_files, pack_texts, rows, texts};
 
 /// A base of so much pays for blocks of 64 KiB of these texts.
 const SHARING: Sharing = Sharing { base_len: 96 << 10, group_len: 512 << 10 };
-
-fn rows(image: &Image) -> Vec<BlockRow> {
-    let slots = 0..image.root().indexes[0].1.entries as u32;
-    slots.map(|slot| image.block_row(BlockName { segment: DATA, slot }).unwrap()).collect()
-}
 
 fn feature(bytes: &[u8]) -> u64 {
     Superblock::parse(&bytes[..512]).unwrap().incompatible

@@ -1,5 +1,11 @@
 //! Chance from a seed, numbers and bytes that hurt, and what the tests that use them are told and measure.
 
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// After so long without an end somebody waits for himself.
+const WAIT_MAX: Duration = Duration::from_secs(600);
+
 /// A small generator of random numbers.
 pub struct Dice(pub u64);
 
@@ -62,6 +68,37 @@ impl Dice {
             }
         }
     }
+}
+
+/// Ends everything, and tells the seed, when what begins with it takes no end.
+pub struct Watch(Arc<Mutex<(u64, Instant)>>);
+
+impl Watch {
+    pub fn new(seed: u64) -> Self {
+        let watch = Arc::new(Mutex::new((seed, Instant::now())));
+        let now = Arc::clone(&watch);
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+                let (seed, since) = *now.lock().unwrap();
+                if since.elapsed() > WAIT_MAX {
+                    eprintln!("seed {seed:#x}: it waits for ever");
+                    std::process::exit(101);
+                }
+            }
+        });
+        Self(watch)
+    }
+
+    /// The next one begins.
+    pub fn next(&self, seed: u64) {
+        *self.0.lock().unwrap() = (seed, Instant::now());
+    }
+}
+
+/// From here on the process has never had more memory than it has now.
+pub fn forget_memory() {
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
 }
 
 /// The most memory that this process ever had.

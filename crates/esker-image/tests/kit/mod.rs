@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod dice;
+pub mod files;
 pub mod parts;
 
 use std::collections::BTreeMap;
@@ -9,10 +10,15 @@ use std::io::Cursor as Output;
 use std::sync::Arc;
 
 use esker::store::{Flow, View};
-use esker::{Attr, Cursor, Error, Flags, Ino, Kind, Time, XattrName};
+use esker::{Attr, Cursor, Error, Flags, Ino, Kind, Name, Time, XattrName};
 use esker_image::pack::{Choices, Incoming, Meta, NodeId, Options, Owns, Packer, Sharing, Times};
 use esker_image::{Cache, Image, Source};
-use esker_stone::{Codec, Setting, Start, Transform};
+use esker_stone::rows::blocks::BlockRow;
+use esker_stone::rows::extents::{BlockName, Piece};
+use esker_stone::superblock::DATA;
+use esker_stone::{Codec, Setting, Start};
+
+pub use files::*;
 
 /// What is seen of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,30 +30,6 @@ pub struct Seen {
 }
 
 pub type Picture = BTreeMap<Vec<u8>, Result<Seen, Error>>;
-
-/// Bytes that repeat in part, from a seed.
-pub fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    let mut bytes = Vec::with_capacity(len + 64);
-    while bytes.len() < len {
-        let word = next();
-        let count = (word >> 56) as usize % 40 + 1;
-        let from = (word >> 8) as usize % (bytes.len() + 1);
-        if word.is_multiple_of(3) && from + count < bytes.len() {
-            bytes.extend_from_within(from..from + count);
-        } else {
-            bytes.extend((0..count).map(|_| next() as u8));
-        }
-    }
-    bytes.truncate(len);
-    bytes
-}
 
 /// Small blocks and pages, so that a small tree has many.
 pub fn options(codec: Codec, level: i32) -> Options {
@@ -152,21 +134,6 @@ pub fn pack_long(options: Options, files: usize) -> Vec<u8> {
     packer.finish().unwrap().0.into_inner()
 }
 
-/// Sound of a few tones, as a WAVE file with samples of 16 bits.
-pub fn wave(channels: u16, samples: usize) -> Vec<u8> {
-    let mut bytes = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0".to_vec();
-    bytes.extend(channels.to_le_bytes());
-    bytes.extend([0x40, 0x1f, 0, 0, 0x80, 0x3e, 0, 0, 2, 0, 16, 0]);
-    bytes.extend(b"data\0\0\0\0");
-    let tone = |at: usize, len: usize| {
-        let place = (at % len) as i32 - (len / 2) as i32;
-        place * place
-    };
-    let sample = |at: usize| (tone(at, 150) + tone(at * 3, 191) + (at * at % 13) as i32) as i16;
-    bytes.extend((0..samples).flat_map(|at| sample(at).to_le_bytes()));
-    bytes
-}
-
 /// A small image whose blocks are of all categories.
 pub fn pack_sounds(options: Options) -> Vec<u8> {
     let root = meta(Kind::Directory, 0o755);
@@ -179,72 +146,6 @@ pub fn pack_sounds(options: Options) -> Vec<u8> {
     packer.finish().unwrap().0.into_inner()
 }
 
-/// Machines by their numbers in ELF, and what is done to code for them; Thumb has the number of ARM.
-pub const MACHINES: [(&str, u16, Transform); 5] = [
-    ("x86", 62, Transform::X86),
-    ("arm", 40, Transform::Arm),
-    ("thumb", 40, Transform::Thumb),
-    ("arm64", 183, Transform::Arm64),
-    ("riscv", 243, Transform::Riscv),
-];
-
-/// A call of a function, in the words of a machine.
-fn call(transform: Transform, from: u32, to: u32) -> Vec<u8> {
-    let away = to.wrapping_sub(from);
-    let bit = |at: u32, count: u32| away >> at & ((1 << count) - 1);
-    match transform {
-        Transform::X86 => [&[0xe8][..], &away.wrapping_sub(5).to_le_bytes()].concat(),
-        Transform::Arm => {
-            (0xeb00_0000 | away.wrapping_sub(8) >> 2 & 0x00ff_ffff).to_le_bytes().into()
-        }
-        Transform::Thumb => {
-            let halves = away.wrapping_sub(4) >> 1;
-            (0xf800_f000 | (halves & 0x7ff) << 16 | halves >> 11 & 0x7ff).to_le_bytes().into()
-        }
-        Transform::Arm64 => (0x9400_0000 | away >> 2 & 0x03ff_ffff).to_le_bytes().into(),
-        _ => {
-            let word = bit(20, 1) << 31 | bit(1, 10) << 21 | bit(11, 1) << 20 | bit(12, 8) << 12;
-            (word | 0xef).to_le_bytes().into()
-        }
-    }
-}
-
-/// A program of so many calls: a head, code from 4096 on, and something behind it. Its version says what is called.
-pub fn program(machine: u16, transform: Transform, version: u32, calls: u32) -> Vec<u8> {
-    let mut code = Vec::new();
-    for number in 0..calls {
-        let chance = number.wrapping_mul(2_654_435_761);
-        let to = 4096 * (chance >> 27) + if number % 97 == 0 { 64 * version } else { 0 };
-        code.extend(call(transform, code.len() as u32, to));
-        // What is between is not always as long.
-        code.extend([0, 0x13, 0, 0].repeat((chance >> 9) as usize % 4));
-    }
-    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
-    bytes.resize(4096, 0);
-    let numbers = [(16, 3), (18, machine.into()), (32, 64), (54, 56), (56, 1), (64, 1), (68, 5)];
-    for (at, number) in numbers.into_iter().chain([(72, 4096), (96, code.len() as u32)]) {
-        let len = if at < 64 && at != 32 { 2 } else { 4 };
-        bytes[at..at + len].copy_from_slice(&number.to_le_bytes()[..len]);
-    }
-    bytes.extend(&code);
-    bytes.extend(noise(machine.into(), 5000));
-    bytes
-}
-
-/// Programs for every machine in two versions, one that is cut short, and code in a file that is none.
-pub fn programs(calls: u32) -> Vec<(String, Vec<u8>)> {
-    let mut files = Vec::new();
-    for (name, machine, transform) in MACHINES {
-        for version in 0..2 {
-            let bytes = program(machine, transform, version, calls);
-            files.push((format!("{name} {version}"), bytes));
-        }
-    }
-    files.push(("short".to_owned(), files[6].1[..files[6].1.len() / 2 + 1].to_vec()));
-    files.push(("text".to_owned(), [&b"no head"[..], &files[0].1].concat()));
-    files
-}
-
 /// An image of programs, whose blocks share no base.
 pub fn pack_programs(options: Options, calls: u32) -> Vec<u8> {
     let files = programs(calls);
@@ -252,58 +153,11 @@ pub fn pack_programs(options: Options, calls: u32) -> Vec<u8> {
     pack_files(Options { sharing: None, ..options }, all)
 }
 
-/// Text of four kinds: lines of programs, each file with names of its own beside those of all.
-pub fn texts() -> Vec<(String, Vec<u8>)> {
-    let chance = |at: u32| at.wrapping_mul(2_654_435_761) >> 20;
-    let line = |file: u32, at: u32| {
-        let name = ["device", "buffer", "length", "offset"][(chance(at) % 4) as usize];
-        let own = format!("driver_{}", file * 7 + chance(at + file) % 9);
-        match chance(at ^ file) % 3 {
-            0 => format!("\tif ({own}->{name} > {})\n\t\treturn -EINVAL;\n", chance(at + 1)),
-            1 => format!("\tmutex_lock(&{own}->{name}_lock);\n"),
-            _ => format!("\t{name} = {own}_read({name}, {});\n", chance(at + file + 2)),
-        }
-    };
-    let text = |file| (0..5000).flat_map(move |at| line(file, at).into_bytes()).collect();
-    (0..4).map(|file| (format!("text {file}.c"), text(file))).collect()
-}
-
 /// An image of text.
 pub fn pack_texts(options: Options) -> Vec<u8> {
     let files = texts();
     pack_files(options, files.iter().map(|(name, bytes)| (&name[..], &bytes[..])))
 }
-
-/// Files of gzip and zip, by name.
-pub const STREAMS: [(&str, &[u8]); 3] = [
-    ("long.gz", include_bytes!("../streams/long.gz")),
-    ("short.gz", include_bytes!("../streams/short.gz")),
-    ("three.zip", include_bytes!("../streams/three.zip")),
-];
-
-/// Files of gzip by encoders beside zlib, by name; all have the same text.
-pub const ENCODERS: [(&str, &[u8]); 4] = [
-    ("cargo.gz", include_bytes!("../streams/cargo.gz")),
-    ("go.gz", include_bytes!("../streams/go.gz")),
-    ("ng.gz", include_bytes!("../streams/ng.gz")),
-    ("node.gz", include_bytes!("../streams/node.gz")),
-];
-
-/// PNG files, by name.
-pub const PICTURES: [(&str, &[u8]); 2] = [
-    ("whole.png", include_bytes!("../streams/whole.png")),
-    ("chunks.png", include_bytes!("../streams/chunks.png")),
-];
-
-/// Pictures of JPEG, by name; the last one comes in steps.
-pub const JPEGS: [(&str, &[u8]); 6] = [
-    ("colour.jpg", include_bytes!("../pictures/colour.jpg")),
-    ("grey.jpg", include_bytes!("../pictures/grey.jpg")),
-    ("marked.jpg", include_bytes!("../pictures/marked.jpg")),
-    ("wide.jpg", include_bytes!("../pictures/wide.jpg")),
-    ("print.jpg", include_bytes!("../pictures/print.jpg")),
-    ("steps.jpg", include_bytes!("../pictures/steps.jpg")),
-];
 
 /// An image of pictures, whole and damaged.
 pub fn pack_jpegs(options: Options) -> Vec<u8> {
@@ -321,15 +175,9 @@ pub fn pack_jpegs(options: Options) -> Vec<u8> {
     pack_files(options, JPEGS.into_iter().chain(own))
 }
 
-/// Files of every kind that is told from others.
-pub fn all_kinds() -> Vec<(String, Vec<u8>)> {
-    let mut files = texts();
-    files.extend(programs(12_000));
-    files.push(("sound.wav".to_owned(), wave(2, 9000)));
-    files.push(("chance".to_owned(), noise(9, 100_000)));
-    let packed = STREAMS.into_iter().chain(ENCODERS).chain(PICTURES).chain(JPEGS);
-    files.extend(packed.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())));
-    files
+/// An image of such files.
+pub fn pack_samples(options: Options, files: &[Sample]) -> Vec<u8> {
+    pack_files(options, files.iter().map(|file| (&file.name[..], &file.bytes[..])))
 }
 
 /// An image of these files.
@@ -405,17 +253,6 @@ pub fn pack_changed(options: Options) -> Vec<u8> {
     pack_files(options, files.iter().map(|(name, own)| (name.as_str(), own.as_slice())))
 }
 
-/// Bytes that nothing shrinks.
-pub fn chance(len: usize) -> Vec<u8> {
-    let mut state = 0x2545_f491_4f6c_dd1du64;
-    let mut next = || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    (0..len).map(|_| next()).collect()
-}
-
 fn fill<W: std::io::Write + std::io::Seek>(packer: &mut Packer<W>) {
     let many = packer.make(NodeId::ROOT, b"many", meta(Kind::Directory, 0o755)).unwrap();
     for number in 0..3000u32 {
@@ -443,6 +280,33 @@ pub fn open(bytes: Vec<u8>) -> esker_stone::Result<Image> {
 
 pub fn open_with(source: Source, cache: usize) -> esker_stone::Result<Image> {
     Image::open(source, Start::Auto, Vec::new(), Cache::new(cache))
+}
+
+/// What is known of all blocks.
+pub fn rows(image: &Image) -> Vec<BlockRow> {
+    let slots = 0..image.root().indexes[0].1.entries as u32;
+    slots.map(|slot| image.block_row(BlockName { segment: DATA, slot }).unwrap()).collect()
+}
+
+/// How many bytes of a file lie in such blocks.
+pub fn bytes_in(image: &Image, name: &str, which: impl Fn(&BlockRow) -> bool) -> u64 {
+    let ino = image.entry(Ino::ROOT, Name::parse(name.as_bytes()).unwrap()).unwrap().ino;
+    let size = image.attr(ino).unwrap().size;
+    let places = image.places(ino, size, 0, size).unwrap().unwrap();
+    let row = |piece: &Piece| image.block_row(piece.place.unwrap().block).unwrap();
+    places.iter().filter(|piece| which(&row(piece))).map(|piece| piece.len).sum()
+}
+
+/// Whether what is tried with blocks of its category was done to a block.
+pub fn is_treated(row: &BlockRow) -> bool {
+    match row.category {
+        2 | 3 | 7 => row.codec == Codec::Pcm,
+        4 => row.recipe > 0,
+        8..12 => row.transform.is_of_code(),
+        12 | 13 => row.words > 0,
+        14 => row.codec == Codec::Jpeg,
+        _ => true,
+    }
 }
 
 /// How far into a file is looked, whatever its size, which may be up to 2^63.
@@ -501,7 +365,7 @@ pub fn picture(view: &dyn View) -> Result<Picture, Error> {
         });
         for (name, entry) in found {
             let own = [&path[..], b"/", &name].concat();
-            let looked_up = view.entry(dir, esker::Name::parse(&name)?);
+            let looked_up = view.entry(dir, Name::parse(&name)?);
             let attr = looked_up.and_then(|again| {
                 assert_eq!(again, entry, "a name leads to two things");
                 view.attr(entry.ino)
