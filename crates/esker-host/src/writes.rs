@@ -148,9 +148,14 @@ impl Writes {
         count.map_or(0, |count| u8::try_from(count).unwrap_or(u8::MAX))
     }
 
-    /// The device is told in this way from now on.
+    /// The device is told in this way from now on. What it was told of lifetimes is taken back where that is another.
     pub fn place_by(&self, placing: Placing) {
-        self.inner().placing = placing;
+        let mut inner = self.inner();
+        inner.placing = placing;
+        if placing != Placing::Lifetimes {
+            // What the ring says now it says again to who writes next.
+            let _ = self.tell(&mut inner, NO_HINT);
+        }
     }
 
     /// How it is told.
@@ -385,7 +390,11 @@ mod tests {
         };
         // Not every file system has direct I/O.
         let Some(told) = write(Placing::Lifetimes, 4) else { return };
-        assert_eq!((told, hint(&own)), (4, NO_HINT));
+        assert_eq!((told, hint(&own)), (4, NO_HINT), "it was dropped");
+        assert!(set_hint(&own, 5));
+        let (writes, _) = Writes::new(&own.try_clone().unwrap()).unwrap();
+        writes.place_by(Placing::Nothing);
+        assert_eq!(hint(&own), NO_HINT, "it is not to be told");
         assert!(set_hint(&own, 3));
         assert_eq!(write(Placing::Nothing, 4), Some(NO_HINT));
     }

@@ -64,9 +64,8 @@ impl Dedup {
     pub fn run(&self) -> Outcome {
         let path = &self.volume;
         if path.is_dir() {
-            let what =
-                "a directory: a volume is named by its file or device, while it is not mounted";
-            return Err(Failure::at(Exit::Usage, what, path, "name that"));
+            let remedy = "name a volume by its file or device, and unmount it before";
+            return Err(Failure::at(Exit::Usage, "a directory is no volume", path, remedy));
         }
         let stop = Arc::new(AtomicBool::new(false));
         let taken = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop));

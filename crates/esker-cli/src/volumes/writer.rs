@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use esker_volume::Error;
+use esker_volume::device::Wish;
 
 use super::Writable;
 use super::ruled::Ruled;
@@ -83,5 +84,7 @@ pub fn finish(fs: &Writable, name: &str) -> bool {
         // All is safe without it.
         let _ = fs.store().volume().close();
     }
+    // Nobody else is to write by what the device was told for us.
+    fs.store().volume().device().place(Wish::Nothing);
     written.is_ok()
 }
