@@ -11,9 +11,11 @@
 #   scarce   the n-th piece of memory is refused, once and for ever, for every n of 100 scripts; and there is room for
 #            less
 #   ageing   a volume that is 95 % full is written over a thousand times
+#   settings 100 volumes of drawn settings, with scripts and nearly full: cuts, failures, damage
+#   blocks   blocks that are moved, shared, stored as deltas or in pieces: cuts and failures
 #   kills    the server of a volume is killed 200 times while four write; as root
 #
-# All but the last where none is named: an hour of one core. Each test says what it did.
+# All but the last where none is named: two hours of one core. Each test says what it did.
 #
 # Exit status: 0 when nothing failed.
 set -euo pipefail
@@ -30,7 +32,7 @@ exam() { # CASES FILE [NAME...]
 }
 
 parts=("$@")
-if [ $# = 0 ]; then parts=(power errors scarce ageing); fi
+if [ $# = 0 ]; then parts=(power errors scarce ageing settings blocks); fi
 for part in "${parts[@]}"; do
     case $part in
     power)
@@ -41,6 +43,11 @@ for part in "${parts[@]}"; do
     errors) exam 1000 power_cuts a_sync a_full_host a_read a_device no_ ;;
     scarce) exam 100 scarce ;;
     ageing) exam 1000 ageing ;;
+    settings) exam 100 drawn ;;
+    blocks)
+        exam 20 migration
+        for file in deltas in_pieces dedup sharing; do exam 1 "$file"; done
+        ;;
     kills) exam 200 killed ;;
     *)
         echo "proof: no such part: $part" >&2

@@ -7,6 +7,7 @@
 
 pub mod allowed;
 pub mod base;
+pub mod busy;
 pub mod canister;
 pub mod chance;
 pub mod cloning;

@@ -222,13 +222,28 @@ impl Watched {
     /// # Panics
     /// When something is not as it should be.
     pub fn cut(self, dose: Dose, chance: &mut Chance, each: &mut dyn FnMut(&Place)) -> usize {
+        self.cut_some(dose, 1, chance, each)
+    }
+
+    /// The same of one in so many of all that may be found.
+    pub(crate) fn cut_some(
+        self,
+        dose: Dose,
+        one_in: usize,
+        chance: &mut Chance,
+        each: &mut dyn FnMut(&Place),
+    ) -> usize {
         let Self { shape, begin, device, told, ends } = self;
         let mut replay = Replay::new(begin, shape.zones.map(|zones| zones.len), false);
-        let mut states = 0;
+        let (mut seen, mut states) = (0, 0);
         for (done, op) in device.ops().iter().enumerate() {
             replay.step(op);
             let safe = ends.iter().rposition(|&end| end <= done + 1).unwrap_or(0);
             replay.states(dose, chance, &mut |medium| {
+                seen += 1;
+                if !usize::is_multiple_of(seen, one_in) {
+                    return;
+                }
                 states += 1;
                 let found = Place::on(shape, shape.device(medium)).expect("it opens");
                 let fits = told[safe..].iter().take(2).any(|files| found.same(files).is_ok());

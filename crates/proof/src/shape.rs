@@ -8,7 +8,9 @@ use std::sync::Arc;
 use esker_stone::cache::Cache;
 use esker_stone::{Codec, Setting};
 use esker_volume::device::{Device, Zones};
-use esker_volume::{Bases, Error, Making, Options, Volume, make, open};
+use esker_volume::limits::{SEGMENT_LEN_MIN, SUPERBLOCK_STEP, SUPERBLOCKS_MAX};
+use esker_volume::superblock::{DELTAS, NAMES, PAGES, PIECES};
+use esker_volume::{Bases, Error, Making, Options, Superblock, Volume, make, open};
 
 use crate::base;
 use crate::chance::Chance;
@@ -33,6 +35,8 @@ pub struct Shape {
     pub block_len: u32,
     /// The codec.
     pub codec: Codec,
+    /// How hard it tries.
+    pub level: i32,
     /// Copies of the superblock.
     pub copies: u32,
     /// Bytes of rows at which they are settled.
@@ -51,6 +55,8 @@ pub struct Shape {
     pub discard: bool,
     /// Threads that compress.
     pub threads: usize,
+    /// What it is without, as earlier versions made it.
+    pub lacks: u64,
 }
 
 /// What most shapes have in common: everything that there is, and nothing kept back.
@@ -62,6 +68,7 @@ const USUAL: Shape = Shape {
     segment_len: 256 << 10,
     block_len: 16 << 10,
     codec: Codec::Lz4,
+    level: 1,
     copies: 1,
     recent_len: 4 << 10,
     table_len: 1,
@@ -71,7 +78,12 @@ const USUAL: Shape = Shape {
     deltas: true,
     discard: true,
     threads: 1,
+    lacks: 0,
 };
+
+/// What volumes lack, by the version that made them: each learned one thing more.
+pub const OLDER: [u64; 4] =
+    [NAMES, NAMES | PIECES, NAMES | PIECES | DELTAS, NAMES | PIECES | DELTAS | PAGES];
 
 /// Shapes under which everything is proven.
 pub const SHAPES: [Shape; 5] = [
@@ -117,7 +129,7 @@ pub const SHAPES: [Shape; 5] = [
 
 impl Shape {
     /// One that chance draws: with a codec or none, one or two copies, over a base or not, with each of what
-    /// sharing, deltas and giving back are switched off, in zones or not.
+    /// sharing, deltas and giving back are switched off, in zones or not, as this version makes it or an earlier one.
     #[must_use]
     pub fn drawn(chance: &mut Chance) -> Self {
         let mut power = |least: u64, most: u64| 1_u64 << (least + chance.below(most - least + 1));
@@ -127,9 +139,16 @@ impl Shape {
         let segments = 32 + chance.below(64);
         let size = segments * segment_len;
         // A zone need not have room for all that it is long.
-        let capacity = segment_len - segment_len / 8 * chance.below(3);
-        let active = 3 + chance.below(4) as u32;
+        let capacity = SEGMENT_LEN_MIN.max(segment_len - segment_len / 8 * chance.below(3));
+        let more = chance.below(4) as u32;
+        let lacks = if chance.below(4) == 0 { *chance.pick(&OLDER) } else { 0 };
+        let codec = *chance.pick(&[Codec::None, Codec::Lz4, Codec::Zstd, Codec::Zstd]);
+        // Only of the last there are several.
+        let level = if codec == Codec::Zstd { *chance.pick(&[-3, 1, 9]) } else { 1 };
         let mut one_in = |count: u64| chance.below(count) == 0;
+        let copies = if one_in(3) { 2 } else { 1 };
+        // The fewest that suffice, or some more.
+        let active = copies + 2 + more;
         let zones = one_in(5).then_some(Zones { len: segment_len, capacity, active });
         Self {
             name: "drawn",
@@ -138,7 +157,7 @@ impl Shape {
             zones,
             segment_len,
             block_len: block_len as u32,
-            copies: if one_in(3) { 2 } else { 1 },
+            copies,
             recent_len: recent_len as usize,
             table_len: table_len as usize,
             base: one_in(6),
@@ -147,8 +166,48 @@ impl Shape {
             deltas: !one_in(4),
             discard: !one_in(4),
             threads: if one_in(3) { 2 } else { 1 },
-            codec: *chance.pick(&[Codec::None, Codec::Lz4, Codec::Zstd, Codec::Zstd]),
+            codec,
+            level,
+            lacks,
         }
+    }
+
+    /// One of a run of them: among the first four all that can be switched on and off is both ways, whatever chance
+    /// draws besides.
+    #[must_use]
+    pub fn numbered(number: u64, chance: &mut Chance) -> Self {
+        let drawn = Self::drawn(chance);
+        let (segment_len, size) = (drawn.segment_len, drawn.size);
+        let capacity = SEGMENT_LEN_MIN.max(segment_len - segment_len / 8);
+        let zones = Some(Zones { len: segment_len, capacity, active: 6 });
+        let plain = Self { zones: None, base: false, reserve: 0, lacks: 0, ..drawn };
+        let on = Self { dedup: true, deltas: true, discard: true, ..plain };
+        let zstd = Self { codec: Codec::Zstd, level: 1, ..on };
+        match number {
+            0 => Self { copies: 2, ..zstd },
+            1 => Self { copies: 1, zones, unit: 4096, reserve: size / 16, level: 9, ..zstd },
+            2 => {
+                let (codec, lacks) =
+                    (*chance.pick(&[Codec::None, Codec::Lz4]), *chance.pick(&OLDER));
+                Self { codec, level: 1, base: true, lacks, dedup: false, discard: false, ..on }
+            }
+            3 => Self { deltas: false, ..zstd },
+            _ => drawn,
+        }
+    }
+
+    /// The same with little room, in as many segments as it takes for blocks to be moved before they must be, and
+    /// settled now and then, so that it is soon full.
+    #[must_use]
+    pub fn narrow(self) -> Self {
+        let segment_len = SEGMENT_LEN_MIN;
+        // Two more zones than it takes are for what is moved.
+        let zones = Zones { len: segment_len, capacity: segment_len, active: self.copies + 4 };
+        let zones = self.zones.map(|_| zones);
+        let size = 72 * segment_len;
+        let reserve = if self.reserve > 0 { size / 16 } else { 0 };
+        let (recent_len, table_len) = (self.recent_len.max(8 << 10), self.table_len.max(8 << 10));
+        Self { size, segment_len, zones, reserve, recent_len, table_len, ..self }
     }
 
     /// A device with a fresh volume.
@@ -158,12 +217,36 @@ impl Shape {
     #[must_use]
     pub fn fresh(&self, seed: u64) -> Arc<Lying> {
         let device = Lying::new(self.size, self.unit, self.zones, seed);
-        let made = make(&device, &self.making()).and_then(|()| match self.base {
-            true => self.open(&device, true)?.lay_over(base::below(), &mut |_| {}),
+        let made = make(&device, &self.making());
+        made.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let device = self.device(self.without(device.medium(), self.lacks));
+        let made = match self.base {
+            true => self
+                .open(&device, true)
+                .and_then(|mut own| own.lay_over(base::below(), &mut |_| {})),
             false => Ok(()),
-        });
+        };
         made.unwrap_or_else(|error| panic!("{}: {error}", self.name));
         Arc::new(Lying::on(device.medium(), self.unit, self.zones, seed))
+    }
+
+    /// What a fresh volume of it was as an earlier version made it, which knew nothing of these features.
+    fn without(&self, mut medium: Medium, features: u64) -> Medium {
+        if features == 0 {
+            return medium;
+        }
+        for home in 0..2 * u64::from(self.copies) {
+            for step in 0..SUPERBLOCKS_MAX.min(self.segment_len / SUPERBLOCK_STEP) {
+                let at = home * self.segment_len + step * SUPERBLOCK_STEP;
+                let mut bytes = vec![0; Superblock::SIZE];
+                medium.read(at, &mut bytes);
+                if let Ok(found) = Superblock::parse(&bytes) {
+                    let incompatible = found.incompatible & !features;
+                    medium.write(at, &Superblock { incompatible, ..found }.sealed());
+                }
+            }
+        }
+        medium
     }
 
     /// How it is made.
@@ -172,7 +255,7 @@ impl Shape {
         Making {
             segment_len: self.segment_len,
             block_len: self.block_len,
-            setting: Setting::new(self.codec, 1),
+            setting: Setting::new(self.codec, self.level),
             copies: self.copies,
             reserve: self.reserve,
             label: [0; 32],

@@ -2,6 +2,7 @@
 //! ever, and whatever happens to either the files hold what they were given and all that is counted is right.
 
 use esker::store::View as _;
+use esker_proof::busy::Busy;
 use esker_proof::chance::Chance;
 use esker_proof::cut::{SHAPES, Shape};
 use esker_proof::harness::seed;
@@ -9,6 +10,7 @@ use esker_proof::lying::medium::Medium;
 use esker_proof::lying::states::Dose;
 use esker_proof::place::{BLOCK, Files, Place, noise};
 use esker_stone::Codec;
+use esker_volume::device::Zones;
 use esker_volume::recover::{Repairing, repair};
 use esker_volume::scrub::Scrubbing;
 
@@ -265,6 +267,35 @@ fn deltas_survive_every_cut() {
         let dose = Dose { subsets: 2, torn: 1, garbage: 0 };
         let states = watched.cut(dose, chance, &mut |_| {});
         assert!(states > 50, "{states}");
+    }
+}
+
+/// Small blocks, which are deltas or not as a whole: all that is told again are deltas.
+const BUSY: Shape = Shape { name: "busy", block_len: 4 << 10, size: 72 * (128 << 10), ..MANY };
+/// The same in zones, of which as many are active as it takes for blocks to be moved.
+const BUSY_ZONES: Shape = Shape {
+    name: "busy zones",
+    zones: Some(Zones { len: 128 << 10, capacity: 128 << 10, active: 5 }),
+    ..BUSY
+};
+
+/// While deltas are written as a whole so that their segments can be emptied, and their bases are let go of, power may
+/// go at any operation, and any write or barrier may fail.
+#[test]
+fn deltas_that_are_moved_survive_cuts_and_failures() {
+    println!("ESKER_SEED={:#x}", seed());
+    for shape in [BUSY, BUSY_ZONES] {
+        let wanted = ["resembling", "moved", "told again"];
+        let episode = Busy::new(shape, seed()).episode(&wanted);
+        let (did, runs) = episode.fail(8);
+        for did in [&did, &episode.did] {
+            assert!(wanted.iter().all(|what| did[what] > 0), "{}: {did:?}", shape.name);
+        }
+        let dose = Dose { subsets: 1, torn: 1, garbage: 0 };
+        let told = episode.did["told again"];
+        let states = episode.cut(dose, 1, &mut Chance::new(seed()));
+        println!("{}: {states} states, {runs} failures, {told} bytes told again", shape.name);
+        assert!(states > 50 && runs > 8, "{states} states, {runs} failures");
     }
 }
 

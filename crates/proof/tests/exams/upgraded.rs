@@ -13,14 +13,15 @@ use esker_proof::harness::{from_env, sample, seed};
 use esker_proof::lying::medium::{Medium, PAGE};
 use esker_proof::lying::states::{Dose, Replay};
 use esker_proof::script::generate::Profile;
+use esker_proof::shape::OLDER;
 use esker_proof::told::print;
 use esker_proof::world::on_volume::mount;
 use esker_stone::Codec;
 use esker_volume::device::Zones;
 use esker_volume::scrub::Scrubbing;
 use esker_volume::segments::Condition;
-use esker_volume::superblock::{DELTAS, NAMES, PAGES, PIECES};
-use esker_volume::{Error, Snapped, Superblock, Upgrade};
+use esker_volume::superblock::PAGES;
+use esker_volume::{Error, Snapped, Upgrade};
 
 const PROFILE: Profile = Profile { steps_max: 40, users: true, cursors: false };
 const DOSE: Dose = Dose { subsets: 1, torn: 2, garbage: 1 };
@@ -157,20 +158,9 @@ fn volumes_of_every_version_are_upgraded() {
     }
 }
 
-/// A volume as versions made it that let parts lie across pages.
+/// Some files on a volume as the first versions made it.
 fn without_pages(shape: &Shape) -> Medium {
-    let mut medium = shape.fresh(seed()).medium();
-    for home in 0..2 * u64::from(shape.copies) {
-        for step in 0..64 {
-            let (at, mut bytes) = (home * shape.segment_len + step * 4096, vec![0; 512]);
-            medium.read(at, &mut bytes);
-            if let Ok(found) = Superblock::parse(&bytes) {
-                let incompatible = found.incompatible & !(PAGES | DELTAS | PIECES | NAMES);
-                medium.write(at, &Superblock { incompatible, ..found }.sealed());
-            }
-        }
-    }
-    let device = Arc::new(shape.device(medium));
+    let device = Shape { lacks: OLDER[3], ..*shape }.fresh(seed());
     let fs = Fs::new(mount(shape, Arc::clone(&device)).expect("it opens"), clock);
     for number in 0..40 {
         let new = New { kind: Kind::File, perm: 0o644, umask: 0, rdev: 0 };
