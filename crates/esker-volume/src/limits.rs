@@ -35,6 +35,8 @@ pub const PART_LEN: usize = 1 << 20;
 pub const ASTRAY_LEN: u64 = 2 << 20;
 /// Bytes behind the beginning of that in which there is a head, if anything follows.
 pub const BEHIND_LEN: u64 = 2 * ASTRAY_LEN;
+/// Parts that are torn and that opening looks past: behind each failure there are two at most.
+pub const TORN_MAX: usize = 64;
 /// Plain bytes of one page of a commit's rows.
 pub const ROWS_PAGE_LEN: usize = 256 << 10;
 /// Plain bytes of one group in it, about.

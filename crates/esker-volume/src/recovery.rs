@@ -11,7 +11,7 @@ use crate::device::{Device, Fault};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{
     ASTRAY_LEN, BEHIND_LEN, NEXT, NUMBER_MAX, SEGMENT_LEN_MAX, SEGMENT_LEN_MIN, SUPERBLOCK_STEP,
-    SUPERBLOCKS_MAX,
+    SUPERBLOCKS_MAX, TORN_MAX,
 };
 use crate::log::{Good, Log, hold, named, places_behind};
 use crate::migrate::Moving;
@@ -131,6 +131,22 @@ struct Part {
     physical: Physical,
 }
 
+/// The largest numbers of some heads.
+#[derive(Default)]
+struct Largest {
+    segment: u64,
+    sequence: u64,
+    epoch: u64,
+}
+
+impl Largest {
+    fn take(&mut self, head: &PartHead) {
+        self.segment = self.segment.max(head.segment);
+        self.sequence = self.sequence.max(head.sequence);
+        self.epoch = self.epoch.max(head.epoch);
+    }
+}
+
 /// Walks the log.
 struct Walk<'a, D> {
     device: &'a D,
@@ -139,9 +155,17 @@ struct Walk<'a, D> {
     proven: u64,
     /// Parts in their order, each naming the one before it.
     parts: Vec<Part>,
+    /// So many of them were looked at: they are proven safe, or whole.
+    looked: usize,
+    /// Those that are not, as power or a failure left them: what lies elsewhere may count.
+    torn: Vec<Part>,
 }
 
-impl<D: Device> Walk<'_, D> {
+impl<'a, D: Device> Walk<'a, D> {
+    const fn new(device: &'a D, superblock: Superblock, proven: u64) -> Self {
+        Self { device, superblock, proven, parts: Vec::new(), looked: 0, torn: Vec::new() }
+    }
+
     fn head_at(&self, physical: Physical, at: u64) -> Result<Option<PartHead>> {
         let own = &self.superblock;
         if physical.0 >= own.segments() || at + own.unit as u64 > own.segment_room {
@@ -181,14 +205,19 @@ impl<D: Device> Walk<'_, D> {
         }
     }
 
-    /// The part here, if it follows one that was found; how many to keep for it. One that takes the place of
-    /// others, since they failed, must be whole: else it failed too, and what was written in their place since
-    /// counts.
+    /// The part here, if it follows one that was found; how many to keep for it. One that takes the place of others,
+    /// since they failed, was tried later, and must be whole: else it failed too, and what was written in their place
+    /// since counts.
     fn part_at(&self, physical: Physical, at: u64) -> Result<Option<(usize, Part)>> {
         let Some(head) = self.head_at(physical, at)? else { return Ok(None) };
+        if self.torn.iter().any(|torn| torn.physical == physical && torn.head.at == at) {
+            return Ok(None);
+        }
         let part = Part { head, physical };
+        let last = self.parts.last().map_or(0, |last| last.head.sequence);
         match self.follows(&part.head) {
-            Some(keep) if keep == self.parts.len() || self.holds(&part)? => Ok(Some((keep, part))),
+            Some(keep) if keep == self.parts.len() => Ok(Some((keep, part))),
+            Some(keep) if head.sequence >= last && self.holds(&part)? => Ok(Some((keep, part))),
             _ => Ok(None),
         }
     }
@@ -202,21 +231,43 @@ impl<D: Device> Walk<'_, D> {
                 return Ok(Some(found));
             }
         }
-        for physical in next {
-            let found = self.part_at(physical, 0)?;
-            if let Some(found) = found.filter(|(_, part)| part.head.segment > segment) {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
+        self.elsewhere(segment, next)
     }
 
-    fn run(&mut self) -> Result<()> {
-        while let Some((keep, part)) = self.step()? {
-            self.parts.truncate(keep);
-            self.parts.push(part);
+    /// The part in one of the two stretches where the log may go on. Where both have one the later one counts, unless
+    /// only the other is whole: that the later one is not is no reason to take it, however much came after both.
+    fn elsewhere(&self, segment: u64, next: [Physical; NEXT]) -> Result<Option<(usize, Part)>> {
+        let mut found = Vec::new();
+        for physical in next {
+            let own = self.part_at(physical, 0)?;
+            found.extend(own.filter(|(_, part)| part.head.segment > segment));
         }
-        Ok(())
+        found.sort_by_key(|(_, part)| part.head.segment);
+        match (found.pop(), found.pop()) {
+            (Some(later), Some(other)) if !self.holds(&later.1)? && self.holds(&other.1)? => {
+                Ok(Some(other))
+            }
+            (later, _) => Ok(later),
+        }
+    }
+
+    fn go_on(&mut self, (keep, part): (usize, Part)) {
+        self.parts.truncate(keep);
+        self.looked = self.looked.min(keep);
+        self.parts.push(part);
+    }
+
+    /// All parts to the end of the log. Behind the last one that is whole it is looked again, without the one that is
+    /// not.
+    fn run(&mut self) -> Result<()> {
+        loop {
+            while let Some(next) = self.step()? {
+                self.go_on(next);
+            }
+            if !self.doubt()? {
+                return Ok(());
+            }
+        }
     }
 
     /// The newest commit that is proven safe by what came after it.
@@ -233,17 +284,32 @@ impl<D: Device> Walk<'_, D> {
         Ok(part.head.holds(&bytes))
     }
 
-    /// Parts that no barrier is known behind are believed only byte by byte.
-    fn doubt(&mut self) -> Result<()> {
+    /// Parts that no barrier is known behind are believed only byte by byte: whether one is not as it was written, and
+    /// something else may follow the one before.
+    fn doubt(&mut self) -> Result<bool> {
         let proven = self.proven();
         let first = self.parts.iter().position(|part| part.head.sequence > proven);
-        for at in first.unwrap_or(self.parts.len())..self.parts.len() {
+        for at in first.unwrap_or(self.parts.len()).max(self.looked)..self.parts.len() {
             if !self.holds(&self.parts[at])? {
-                self.parts.truncate(at);
-                break;
+                self.torn.extend(self.parts.drain(at..).next());
+                self.looked = at;
+                return Ok(self.torn.len() < TORN_MAX);
             }
         }
-        Ok(())
+        self.looked = self.parts.len();
+        Ok(false)
+    }
+
+    /// The largest numbers that whoever opens the volume later may come upon: those of the log, and of what failed or
+    /// was torn where it goes on.
+    fn largest(&self) -> Result<Largest> {
+        let (_, _, _, next) = self.end();
+        let mut largest = Largest::default();
+        self.parts.iter().chain(&self.torn).for_each(|part| largest.take(&part.head));
+        for physical in next {
+            self.head_at(physical, 0)?.iter().for_each(|head| largest.take(head));
+        }
+        Ok(largest)
     }
 
     /// Commits from the first: the numbers of their parts, whole ones only.
@@ -397,14 +463,13 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     }
     let (mut state, mut segments) = root_of(&device, &superblock)?;
     let root = Root::of(&superblock, &segments);
-    let mut walk = Walk { device: &device, superblock, proven, parts: Vec::new() };
+    let mut walk = Walk::new(&device, superblock, proven);
     walk.run()?;
-    walk.doubt()?;
     let commits = walk.commits();
     let last = commits.last().map_or(0, |parts| parts.end);
     let sequence =
         last.checked_sub(1).map_or(superblock.sequence, |at| walk.parts[at].head.sequence);
-    let tried = walk.parts.iter().map(|part| part.head.sequence).max().unwrap_or(0).max(sequence);
+    let largest = walk.largest()?;
     let closed = walk.is_closed();
     walk.is_all(sequence)?;
     let mut since = vec![Physical(superblock.log_physical)];
@@ -425,13 +490,10 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     for parts in commits {
         walk.replay(parts, &root, (&mut state, &mut segments), &mut idle)?;
     }
-    // Numbers that were given out and lost are not given out again.
-    let skip = segments.next_number() + u64::from(superblock.segments());
-    segments.skip_numbers(skip);
+    skip_numbers(&mut segments, &largest)?;
     let before = walk.parts.last().map_or(superblock.log_before, |part| part.head.checksum);
     let slot = walk.parts.last().map(|part| part.head.first_slot + part.head.slots);
     let slot = slot.unwrap_or(superblock.log_slot);
-    let epoch = walk.parts.iter().map(|part| part.head.epoch).max().unwrap_or(0);
     let log = Log {
         physical,
         segment,
@@ -442,8 +504,8 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
         good: Good::new(before, next, (physical, segment, at, slot)),
         sequence,
         safe: sequence,
-        tried,
-        epoch: epoch.max(superblock.epoch) + 1,
+        tried: largest.sequence.max(sequence),
+        epoch: largest.epoch.max(superblock.epoch) + 1,
         superblock,
         home,
         safe_home: home.0,
@@ -461,17 +523,26 @@ pub fn open<D: Device>(device: D, options: Options) -> Result<Volume<D>> {
     Volume::over(device, options, log, (segments, state))
 }
 
+/// Numbers that were given out and lost are not given out again: what is written later has larger ones.
+fn skip_numbers(segments: &mut Segments, largest: &Largest) -> Result<()> {
+    let next = segments.next_number().max(largest.segment + 1) + segments.rows().len() as u64;
+    if next >= NUMBER_MAX {
+        return Err(Damage::Segment.into());
+    }
+    segments.skip_numbers(next);
+    Ok(())
+}
+
 /// Whether opening would find all of the log from this superblock on to the part of this name, and could read it.
 pub(crate) fn reads_log(device: &impl Device, superblock: &Superblock, last: u64) -> Result<bool> {
     if last == superblock.log_before {
         return Ok(true);
     }
-    let mut walk = Walk { device, superblock: *superblock, proven: 0, parts: Vec::new() };
+    let mut walk = Walk::new(device, *superblock, 0);
     // Behind it somebody may be writing.
     while walk.parts.last().is_none_or(|part| part.head.checksum != last) {
-        let Some((keep, part)) = walk.step()? else { return Ok(false) };
-        walk.parts.truncate(keep);
-        walk.parts.push(part);
+        let Some(next) = walk.step()? else { return Ok(false) };
+        walk.go_on(next);
     }
     for part in &walk.parts {
         if read_rows(device, superblock, part, &mut Delta::default()).is_err() {

@@ -38,5 +38,6 @@ mod snapshots;
 mod stream;
 mod superblocks;
 mod tidy;
+mod torn;
 mod upgraded;
 mod workloads;
