@@ -43,10 +43,12 @@ fn again(place: &Place) -> Place {
     Place::on(place.shape, left).unwrap_or_else(|why| panic!("{}: {why}", place.shape.name))
 }
 
-/// All writes fail from one on, or all that is asked, so that a barrier is the first to fail behind what is whole. What
+/// All writes fail from one on, or all barriers, or both: there may be something whole behind the last barrier. What
 /// is there then is what was synced last, or something that came since.
 fn fail(place: &mut Place, chance: &mut Chance) -> Files {
-    let request = *chance.pick(&[Request::Write, Request::Any]);
+    // A zone that cannot be finished stays active, and no device lets a write into one more.
+    let both = if place.shape.zones.is_some() { Request::Flush } else { Request::Any };
+    let request = *chance.pick(&[Request::Write, Request::Flush, both]);
     let nth = chance.below(WRITES);
     let plan = Plan { request, nth, forever: true, fault: Fault::Io(None) };
     place.device.plan(Some(plan));
