@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::images::{Node, exactly, walk};
 use crate::pack::output::{replace, spare_unlike};
-use crate::pack::{LIST_LEN_MAX, PATIENCE, read_bounded};
+use crate::pack::{PATIENCE, read_list};
 use crate::volumes::ask::{refusal, unknown};
 
 /// A home that is watched.
@@ -127,7 +127,7 @@ pub fn spare_others(view: &dyn View, file: &Path) -> Outcome {
 
 /// Whether what is in a file is an earlier profile of such a tree: paths, of which some are there still.
 fn is_profile(view: &dyn View, file: &Path) -> std::io::Result<bool> {
-    let text = read_bounded(file, LIST_LEN_MAX, PATIENCE)?;
+    let text = read_list(file, PATIENCE)?;
     let Some(lines) = text.strip_suffix(b"\n") else { return Ok(false) };
     let mut paths = lines.split(|&byte| byte == b'\n');
     let is_plain =

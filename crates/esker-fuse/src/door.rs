@@ -292,7 +292,7 @@ impl<S: Store> Door<S> {
         let entry = self.told(&timeouts, &Node { attr, ..*node });
         reply.entry(&entry)?;
         self.writers.opened(node.ino, write);
-        reply.put(&opened(write).encode())
+        reply.put(&open_out(write).encode())
     }
 
     /// How long the kernel may believe what it is told of an inode.
@@ -346,7 +346,7 @@ impl<S: Store> Door<S> {
                 self.entry(&node, reply)?;
                 self.fs.open(caller, node.ino, flags)?;
                 self.writers.opened(node.ino, flags.write);
-                return reply.put(&opened(flags.write).encode());
+                return reply.put(&open_out(flags.write).encode());
             }
             made => made?,
         };
@@ -456,7 +456,7 @@ impl<S: Store> Door<S> {
                 if first && self.options.writeback && !flags.truncate {
                     reply.outdate(self.renewed.node(ino));
                 }
-                reply.put(&opened(flags.write).encode())
+                reply.put(&open_out(flags.write).encode())
             }
             Op::Read { at, len, no_atime } if *no_atime || !self.options.atime => {
                 reply.fill(*len, |target| fs.peek(ino, *at, target))
@@ -575,7 +575,7 @@ impl<S: Store> Door<S> {
 
 /// Every file is opened alike: its pages stay cached, and closing it needs no request. Only of who
 /// asks on its behalf we want to know whether they write.
-fn opened(write: bool) -> OpenOut {
+fn open_out(write: bool) -> OpenOut {
     OpenOut {
         fh: if write { opened::WRITER } else { 0 },
         open_flags: opened::KEEP_CACHE | opened::NOFLUSH | opened::PARALLEL_DIRECT_WRITES,

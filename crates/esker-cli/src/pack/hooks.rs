@@ -17,7 +17,7 @@ use super::ask::ask;
 use super::inputs::{First, Input};
 use super::nonsense::{NAMED_BEFORE, NOT_THERE, Nonsense, OnBad};
 use super::options::{refuse_in_vain, remember};
-use super::patient::{LIST_LEN_MAX, read_bounded};
+use super::patient::read_list;
 use super::survey::{Ordered, Thing};
 use super::{Plan, script};
 use crate::failure::{Exit, Failure, Outcome, path_shown, said, shown};
@@ -265,7 +265,7 @@ impl Hooks {
     fn listed(&self, list: &Path, known: &Known<'_, '_>, chosen: &mut Chosen) -> Outcome<bool> {
         let (mut order, mut untold) = (Ordered::default(), HashSet::new());
         let mut nonsense = Nonsense::of(path_shown(list), self.on_bad_answer);
-        let text = match read_bounded(list, LIST_LEN_MAX, self.patience()) {
+        let text = match read_list(list, self.patience()) {
             Ok(text) => text,
             Err(error) if self.on_bad_answer == OnBad::Stop => {
                 let what = format!("cannot read the list ({})", said(&error));

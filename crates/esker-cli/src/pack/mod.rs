@@ -30,7 +30,7 @@ pub use inputs::{First, Input, Packing, inputs, is_image, lay_open, take, unread
 pub use list::gather_list;
 pub use options::{Choosing, Making, Rewriting, cache_of, refuse_too_little, take_over};
 pub use output::{Output, failure};
-pub use patient::{LIST_LEN_MAX, PATIENCE, read_bounded};
+pub use patient::{PATIENCE, read_list};
 pub use progress::{Bar, Total};
 pub use summary::{Slowest, described, words};
 pub use walk::Plan;

@@ -17,7 +17,7 @@ use esker_stone::limits::BLOCK_LEN_MAX;
 use esker_stone::{Codec, Setting};
 
 use super::walk::Perms;
-use super::{LIST_LEN_MAX, Output, PATIENCE, Plan, Rules, failure, read_bounded};
+use super::{Output, PATIENCE, Plan, Rules, failure, read_list};
 use crate::failure::{Exit, Failure, Outcome, said};
 use crate::units::{mappable, parse_size, ram, size_shown};
 
@@ -391,7 +391,7 @@ impl Choosing {
         let mut rules = Rules::default();
         let mut filters = self.filter.clone();
         for file in &self.filter_from {
-            let text = read_bounded(file, LIST_LEN_MAX, PATIENCE).and_then(|text| {
+            let text = read_list(file, PATIENCE).and_then(|text| {
                 String::from_utf8(text).map_err(|error| Error::new(ErrorKind::InvalidData, error))
             });
             let text = text.map_err(|error| {

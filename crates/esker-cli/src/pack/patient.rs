@@ -16,9 +16,17 @@ use rustix::io::Errno;
 use crate::units::size_shown;
 
 /// The longest list: a hundred bytes for each of five million paths.
-pub const LIST_LEN_MAX: u64 = 512 << 20;
+const LIST_LEN_MAX: u64 = 512 << 20;
 /// How long a list is waited for where nobody said how long.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// All of a list, if it has an end.
+///
+/// # Errors
+/// As [`read_bounded`].
+pub fn read_list(path: &Path, patience: Duration) -> Result<Vec<u8>, Error> {
+    read_bounded(path, LIST_LEN_MAX, patience)
+}
 
 /// All of a file, if it has an end.
 ///

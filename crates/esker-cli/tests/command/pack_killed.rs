@@ -4,6 +4,10 @@
 //!
 //! `ESKER_CASES` says how many kills of each kind (12).
 
+#[path = "../../../esker-image/tests/kit/files.rs"]
+#[allow(dead_code, reason = "it is for others too")]
+mod files;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,33 +28,14 @@ fn level(case: usize) -> String {
 /// Text that takes a while, what nothing makes smaller, and something of each kind that is treated in its own way.
 fn tree(scratch: &Scratch) -> PathBuf {
     let tree = scratch.dir("tree");
-    let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../esker-image/tests/pictures");
-    fs::copy(pictures.join("colour.jpg"), tree.join("picture.jpg")).unwrap();
-    fs::copy("/bin/true", tree.join("program")).unwrap();
-    fs::write(tree.join("sound.wav"), wave()).unwrap();
-    let readme = pictures.join("README.md");
-    let packed = Command::new("gzip").args(["-c", text(&readme)]).output().unwrap();
-    fs::write(tree.join("text.gz"), packed.stdout).unwrap();
+    for file in files::few_kinds() {
+        fs::write(tree.join(file.name), file.bytes).unwrap();
+    }
     let word = |n: u32| (n.wrapping_mul(0x9e37_79b9) & 0x3f3f_3f3f).to_le_bytes();
     fs::write(tree.join("words"), (0..300_000).flat_map(word).collect::<Vec<u8>>()).unwrap();
     let chance = |n: u64| (n.wrapping_mul(n).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8;
     fs::write(tree.join("chance"), (0..700_000).map(chance).collect::<Vec<u8>>()).unwrap();
     tree
-}
-
-/// A second of a tone.
-fn wave() -> Vec<u8> {
-    let samples = (0..44_100_u32).flat_map(|at| ((at % 100 * 200) as i16).to_le_bytes());
-    let samples: Vec<u8> = samples.collect();
-    let mut wave = b"RIFF".to_vec();
-    wave.extend((36 + samples.len() as u32).to_le_bytes());
-    wave.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
-    wave.extend(44_100_u32.to_le_bytes());
-    wave.extend(88_200_u32.to_le_bytes());
-    wave.extend(b"\x02\0\x10\0data");
-    wave.extend((samples.len() as u32).to_le_bytes());
-    wave.extend(samples);
-    wave
 }
 
 /// The only file in a directory, and its bytes; `None`: there is none.
